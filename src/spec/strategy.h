@@ -1,0 +1,42 @@
+// Strategy: how the work of a step is laid out over ranks, as plain data. The same record is planned, simulated,
+// tuned and trained.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spec/model.h"
+
+namespace ridgeline::spec {
+
+enum class ScheduleKind { gpipe, one_f_one_b };
+enum class Recompute { none, selective, full };
+
+struct Strategy {
+  int64_t tensor = 1;
+  bool sequence_parallel = false;      // shard norms, dropout and residuals over the tensor axis by sequence
+  int64_t pipeline = 1;
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  std::vector<int64_t> stage_layers;   // layers of each stage; empty: balanced, embedding and head counted as work
+  int64_t data = 0;                    // derived: ranks / (tensor * pipeline); 0 until derive_data was called
+  int64_t zero_stage = 0;              // 0, or 1: optimizer state sharded over the data axis
+  int64_t micro_batch = 1;             // samples of a micro-batch on one data parallel replica
+  int64_t global_batch = 8;            // samples of one optimizer step over all replicas
+  Recompute recompute = Recompute::none;
+  double bucket_mib = 25.0;            // size of a gradient bucket, MiB of fp32
+
+  int64_t ranks() const { return tensor * pipeline * data; }
+  // Micro-batches that one replica runs in a step (gradient accumulation).
+  int64_t micro_batches() const { return global_batch / (micro_batch * data); }
+};
+
+// Sets `data` to what `ranks` leave, and throws InputError (naming the key) where anything does not divide: ranks by
+// tensor * pipeline, heads by tensor, sequence by tensor with sequence_parallel, global_batch by micro_batch * data,
+// layers by stage_layers, more stages than layers, vocabulary smaller than tensor.
+void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks);
+
+std::string to_string(ScheduleKind kind);
+std::string to_string(Recompute recompute);
+
+}  // namespace ridgeline::spec
