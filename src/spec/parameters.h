@@ -33,7 +33,8 @@ inline int64_t embedding_unit() { return 0; }
 inline int64_t layer_unit(int64_t layer) { return layer + 1; }
 inline int64_t head_unit(const ModelSpec& model) { return model.layers + 1; }
 
-// Placement of the residual stream [sequence, micro_batch, hidden] on the tensor axis.
+// Placement of the residual stream [tokens, hidden] on the tensor axis, where tokens are the micro_batch * sequence rows of
+// a micro-batch, sample after sample. With sequence parallelism each rank of the axis holds a range of rows.
 Placement residual_placement(const Strategy& strategy);
 
 // In order of units; a tied parameter stands at its first unit.
