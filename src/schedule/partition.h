@@ -1,0 +1,23 @@
+// Partition: which units of the model each global stage holds.
+//
+// A model is a row of units (spec/parameters.h): the embedding, the transformer layers, the head. A global stage holds a
+// contiguous range of them; the first holds the embedding, the last the head, and every one at least one layer. The work
+// of a unit is any number that adds up (FLOPs, seconds); cost/stages.h puts FLOPs in.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "spec/placement.h"
+
+namespace ridgeline::schedule {
+
+// The partition of least work on its fullest stage; among those the one of least sum of squares (the most even); among
+// those, to rounding, the one with fewest layers in the earliest stages, which keep the most micro-batches in flight.
+// Exact. Throws InputError where there are more stages than layers.
+std::vector<spec::Range> partition_units(const std::vector<double>& unit_work, int64_t stages);
+
+// The partition with the given number of layers in each stage. Throws InputError where one is below one.
+std::vector<spec::Range> partition_explicit(const std::vector<int64_t>& stage_layers);
+
+}  // namespace ridgeline::schedule
