@@ -43,9 +43,14 @@ void Sources::located(const std::function<void()>& check) const {
     check();
   } catch (const InputError& error) {
     const std::string text = error.what();
-    const auto found = sources_.find(text.substr(0, text.find_first_of(" :")));
-    if (found == sources_.end()) throw;
-    throw InputError("{}: {}", found->second, text);
+    constexpr const char* kNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789_.";
+    for (size_t begin = 0; (begin = text.find_first_of(kNameCharacters, begin)) != std::string::npos;) {
+      const size_t end = std::min(text.find_first_not_of(kNameCharacters, begin), text.size());
+      const auto found = sources_.find(text.substr(begin, end - begin));
+      if (found != sources_.end()) throw InputError("{}: {}", found->second, text);
+      begin = end;
+    }
+    throw;
   }
 }
 

@@ -45,7 +45,7 @@ class Sources {
   std::string of(const std::string& key) const;
   void record(const std::string& key, std::string source) { sources_[key] = std::move(source); }
 
-  // Runs `check`; an InputError whose text starts with "KEY = " or "KEY:" leaves with the key's source in front.
+  // Runs `check`; an InputError leaves with the source of the first key that its text names and that was given.
   void located(const std::function<void()>& check) const;
 
  private:

@@ -21,15 +21,15 @@ struct Schema::Key {
   std::string name;  // "table.key"
   std::string doc;
   Type type = Type::integer;
-  Interval allowed;
-  std::vector<std::string> names;  // of a choice
+  Interval allowed = {};
+  std::vector<std::string> names = {};  // of a choice
   std::function<Value()> get;
   std::function<void(const Value&)> set;
-  std::function<void()> after;
+  std::function<void()> after = {};
 
-  std::string default_text;    // TOML
-  std::optional<Value> given;  // by file or --set, checked, not yet applied
-  std::string given_text;      // TOML
+  std::string default_text = {};    // TOML
+  std::optional<Value> given = {};  // by file or --set, checked, not yet applied
+  std::string given_text = {};      // TOML
 
   std::string table() const { return name.substr(0, name.find('.')); }
   std::string leaf() const { return name.substr(name.find('.') + 1); }

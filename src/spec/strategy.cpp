@@ -1,0 +1,124 @@
+#include "spec/strategy.h"
+
+#include <numeric>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace ridgeline::spec {
+namespace {
+
+// "1, 2, 4": the divisors of `number`, the largest sixteen where there are more.
+std::string divisors(int64_t number) {
+  std::vector<std::string> small, large;
+  for (int64_t divisor = 1; divisor <= number / divisor; ++divisor) {
+    if (number % divisor != 0) continue;
+    small.push_back(fmt::format("{}", divisor));
+    if (divisor != number / divisor) large.insert(large.begin(), fmt::format("{}", number / divisor));
+  }
+  small.insert(small.end(), large.begin(), large.end());
+  if (small.size() > 16) small.erase(small.begin(), small.end() - 16);
+  return join(small);
+}
+
+void check_range(const char* key, int64_t value, int64_t low, int64_t high) {
+  if (value < low || value > high) {
+    throw InputError("strategy.{} = {}: expected {} to {}", key, value, low, high);
+  }
+}
+
+void check_ranges(const Strategy& strategy) {
+  // The same bounds as in config.cpp: here for strategies that were built by a program.
+  check_range("tensor", strategy.tensor, 1, 1'000'000);
+  check_range("pipeline", strategy.pipeline, 1, 1'000'000);
+  check_range("zero_stage", strategy.zero_stage, 0, 1);
+  check_range("micro_batch", strategy.micro_batch, 1, 1'000'000);
+  check_range("global_batch", strategy.global_batch, 1, 1'000'000'000);
+  if (!(strategy.bucket_mib > 0)) throw InputError("strategy.bucket_mib = {}: expected > 0", strategy.bucket_mib);
+}
+
+void check_tensor(const Strategy& strategy, const ModelSpec& model) {
+  const int64_t tensor = strategy.tensor;
+  if (model.heads % tensor != 0) {
+    throw InputError("strategy.tensor = {}: {} heads do not divide by {}; use one of {}", tensor, model.heads, tensor,
+                     divisors(model.heads));
+  }
+  if (model.vocabulary < tensor) {
+    throw InputError("strategy.tensor = {}: a vocabulary of {} leaves ranks without a token; use at most {}", tensor,
+                     model.vocabulary, model.vocabulary);
+  }
+  if (strategy.sequence_parallel && model.sequence % tensor != 0) {
+    throw InputError(
+        "strategy.sequence_parallel = true: a sequence of {} does not divide by strategy.tensor = {}; use a tensor of "
+        "{}, or turn sequence_parallel off",
+        model.sequence, tensor, divisors(std::gcd(model.sequence, model.heads)));
+  }
+}
+
+void check_stages(const Strategy& strategy, const ModelSpec& model) {
+  if (strategy.pipeline > model.layers) {
+    throw InputError("strategy.pipeline = {}: more stages than the model's {} layers; use at most {}",
+                     strategy.pipeline, model.layers, model.layers);
+  }
+  const std::vector<int64_t>& layers = strategy.stage_layers;
+  if (layers.empty()) return;
+  if (static_cast<int64_t>(layers.size()) != strategy.pipeline) {
+    throw InputError("strategy.stage_layers = [{}]: {} entries for strategy.pipeline = {}; give one for each stage",
+                     fmt::join(layers, ", "), layers.size(), strategy.pipeline);
+  }
+  int64_t sum = 0;
+  for (const int64_t count : layers) {
+    if (count < 1 || count > model.layers) {
+      throw InputError("strategy.stage_layers = [{}]: expected entries of 1 to {}", fmt::join(layers, ", "),
+                       model.layers);
+    }
+    sum += count;
+  }
+  if (sum != model.layers) {
+    throw InputError("strategy.stage_layers = [{}]: they add up to {}, the model has {} layers",
+                     fmt::join(layers, ", "), sum, model.layers);
+  }
+}
+
+}  // namespace
+
+void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
+  check_ranges(strategy);
+  check_tensor(strategy, model);
+  check_stages(strategy, model);
+  const int64_t model_parallel = strategy.tensor * strategy.pipeline;
+  if (ranks < 1 || ranks % model_parallel != 0) {
+    throw InputError(
+        "strategy.{} = {}: {} rank{} cannot be cut in groups of tensor * pipeline = {} * {} = {}; start a multiple "
+        "of {} ranks, or lower tensor or pipeline",
+        strategy.tensor > 1 ? "tensor" : "pipeline", strategy.tensor > 1 ? strategy.tensor : strategy.pipeline, ranks,
+        ranks == 1 ? "" : "s", strategy.tensor, strategy.pipeline, model_parallel, model_parallel);
+  }
+  const int64_t data = ranks / model_parallel;
+  const int64_t samples = strategy.micro_batch * data;
+  if (strategy.global_batch % samples != 0) {
+    const int64_t below = strategy.global_batch / samples * samples;
+    throw InputError(
+        "strategy.global_batch = {}: does not divide by micro_batch * data = {} * {} = {}; use {}{} or change "
+        "strategy.micro_batch",
+        strategy.global_batch, strategy.micro_batch, data, samples, below > 0 ? fmt::format("{} or ", below) : "",
+        below + samples);
+  }
+  strategy.data = data;
+}
+
+std::string to_string(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "gpipe" : "1f1b"; }
+
+std::string to_string(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
+  }
+  throw InternalError("Recompute {}", static_cast<int>(recompute));
+}
+
+}  // namespace ridgeline::spec

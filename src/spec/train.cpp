@@ -1,0 +1,61 @@
+#include "spec/train.h"
+
+#include "core/error.h"
+#include "spec/config.h"
+
+namespace ridgeline::spec {
+namespace {
+
+void validate_optimizer(const OptimizerSpec& optimizer, int64_t steps) {
+  if (optimizer.decay != DecayKind::constant && optimizer.min_lr > optimizer.lr) {
+    throw InputError("optimizer.min_lr = {}: larger than optimizer.lr = {}; lower it, or set decay = \"constant\"",
+                     optimizer.min_lr, optimizer.lr);
+  }
+  const int64_t decay_steps = optimizer.decay_steps > 0 ? optimizer.decay_steps : steps;
+  if (optimizer.decay != DecayKind::constant && optimizer.warmup_steps > decay_steps) {
+    throw InputError("optimizer.warmup_steps = {}: longer than the whole schedule of {} steps ({})",
+                     optimizer.warmup_steps, decay_steps,
+                     optimizer.decay_steps > 0 ? "optimizer.decay_steps" : "training.steps");
+  }
+}
+
+}  // namespace
+
+void validate(const TrainSpec& spec) {
+  validate(spec.model);
+  validate_optimizer(spec.optimizer, spec.training.steps);
+  if (spec.evaluation.every > 0 && spec.data.validation_path.empty() && spec.data.validation_fraction == 0) {
+    throw InputError("evaluation.every = {}: nothing is held out: set data.validation_path or a "
+                     "data.validation_fraction above 0",
+                     spec.evaluation.every);
+  }
+  if (spec.training.run.empty()) throw InputError("training.run = '': expected the path of the run folder");
+}
+
+std::string to_string(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp16:
+      return "fp16";
+  }
+  throw InternalError("Precision {}", static_cast<int>(precision));
+}
+
+std::string to_string(DecayKind kind) {
+  switch (kind) {
+    case DecayKind::constant:
+      return "constant";
+    case DecayKind::cosine:
+      return "cosine";
+    case DecayKind::linear:
+      return "linear";
+    case DecayKind::warmup_stable_decay:
+      return "warmup_stable_decay";
+  }
+  throw InternalError("DecayKind {}", static_cast<int>(kind));
+}
+
+}  // namespace ridgeline::spec
