@@ -1,0 +1,98 @@
+#include "data/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+
+namespace ridgeline::data {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+// A rename is on the disk only when its folder is. File systems that cannot synchronise a folder say EINVAL: nothing more
+// can be done there.
+void synchronise_folder(const std::string& path) {
+  auto folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  const int result = ::fsync(descriptor);
+  const int error = errno;
+  ::close(descriptor);
+  if (result != 0 && error != EINVAL && error != EROFS && error != ENOTSUP) {
+    throw Failure("{}: the folder cannot be synchronised: {}", folder.string(), std::strerror(error));
+  }
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
+  std::error_code error;
+  const auto folder = std::filesystem::path(path_).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw Failure("{}: the folder cannot be made: {}; choose a path that can be written", folder.string(),
+                  error.message());
+  }
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("cannot be made", errno);
+  buffer_.reserve(kBufferBytes);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!published_) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::fail(const char* what, int error) const {
+  throw Failure("{}: {} after {} bytes: {}; nothing was changed at {}", temporary_, what, written_,
+                std::strerror(error), path_);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  RIDGELINE_ASSERT(descriptor_ >= 0);
+  if (buffer_.size() + bytes.size() > kBufferBytes) flush();
+  if (bytes.size() > kBufferBytes) {
+    write_through(bytes);
+  } else {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  }
+}
+
+void OutputFile::write_through(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail("cannot be written", count == 0 ? ENOSPC : errno);
+    written_ += count;
+    bytes = bytes.subspan(static_cast<size_t>(count));
+  }
+}
+
+void OutputFile::flush() {
+  write_through(buffer_);
+  buffer_.clear();
+}
+
+void OutputFile::close() {
+  if (descriptor_ < 0) return;
+  flush();
+  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("cannot be synchronised", errno);
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (::close(descriptor) != 0 && errno != EINTR) fail("cannot be closed", errno);
+}
+
+void OutputFile::publish() {
+  close();
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be renamed", errno);
+  published_ = true;
+  synchronise_folder(path_);
+}
+
+}  // namespace ridgeline::data
