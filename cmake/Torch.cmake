@@ -19,22 +19,46 @@ if(NOT EXISTS ${RIDGELINE_TORCH}/lib/libtorch_cpu.so)
 endif()
 
 add_library(ridgeline_torch INTERFACE)
-target_include_directories(ridgeline_torch SYSTEM INTERFACE
+
+# torch's include folder carries a fmt of its own, newer than the system's and not linked to anything: without this link
+# in front of it, our files would be compiled against that one and linked to the system's.
+get_target_property(fmt_include fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+list(GET fmt_include 0 fmt_include)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/before_torch)
+file(CREATE_LINK ${fmt_include}/fmt ${CMAKE_BINARY_DIR}/before_torch/fmt SYMBOLIC)
+target_include_directories(ridgeline_torch SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/before_torch
   ${RIDGELINE_TORCH}/include ${RIDGELINE_TORCH}/include/torch/csrc/api/include)
 target_compile_definitions(ridgeline_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-# The wheel's own OpenMP runtime: a second one in the process would double the threads.
-file(GLOB torch_openmp ${RIDGELINE_TORCH}/lib/libgomp*.so* ${RIDGELINE_TORCH}/../torch.libs/libgomp*.so*)
-target_compile_options(ridgeline_torch INTERFACE -fopenmp)
 target_link_options(ridgeline_torch INTERFACE -Wl,-rpath,${RIDGELINE_TORCH}/lib -Wl,--disable-new-dtags)
 target_link_libraries(ridgeline_torch INTERFACE
   ${RIDGELINE_TORCH}/lib/libtorch.so ${RIDGELINE_TORCH}/lib/libtorch_cpu.so ${RIDGELINE_TORCH}/lib/libc10.so)
+# The wheel's own OpenMP runtime: a second one in the process would double the threads.
+file(GLOB torch_openmp ${RIDGELINE_TORCH}/lib/libgomp*.so* ${RIDGELINE_TORCH}/../torch.libs/libgomp*.so*)
+target_compile_options(ridgeline_torch INTERFACE -fopenmp)
 if(torch_openmp)
   list(GET torch_openmp 0 torch_openmp)
   target_link_libraries(ridgeline_torch INTERFACE ${torch_openmp})
 endif()
+# The libraries of an accelerator register its kernels when they are loaded; none of our symbols asks for them, so the
+# linker has to be told to keep them.
+foreach(accelerator cuda hip xpu)
+  if(EXISTS ${RIDGELINE_TORCH}/lib/libtorch_${accelerator}.so)
+    set(torch_accelerator ${accelerator})
+    target_link_libraries(ridgeline_torch INTERFACE -Wl,--push-state,--no-as-needed
+      ${RIDGELINE_TORCH}/lib/libtorch_${accelerator}.so ${RIDGELINE_TORCH}/lib/libc10_${accelerator}.so
+      -Wl,--pop-state)
+  endif()
+endforeach()
+include(Nccl)
 
+# Code that fills the same precompiled header must agree on -fPIC; programs would otherwise be compiled with -fPIE.
+target_compile_options(ridgeline_torch INTERFACE -fPIC)
 # One precompiled header for all rooms that use libtorch: ATen alone costs about 10 s a file without it.
 file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cpp "// Carries the precompiled header that the torch rooms share.\n")
 add_library(ridgeline_torch_pch STATIC ${CMAKE_BINARY_DIR}/torch_pch.cpp)
 target_link_libraries(ridgeline_torch_pch PUBLIC ridgeline_torch)
 target_precompile_headers(ridgeline_torch_pch PRIVATE <ATen/ATen.h> <string> <vector> <memory> <map> <functional>)
+
+# c10d's Gloo class includes headers of gloo that no torch package ships: declarations of our own stand in for them.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/mesh/gloo.cpp PROPERTIES
+  INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/src/mesh/gloo_stubs)

@@ -1,0 +1,17 @@
+// Peak FLOP/s of known devices, from their makers' data sheets: dense (no structured sparsity), matrix units, at boost
+// clock. A device is known by its exact name; for any other, and for every CPU, there is no figure and so no MFU: none is
+// ever guessed from a name that looks alike.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "spec/train.h"
+
+namespace ridgeline::platform {
+
+// FLOP/s of one device as torch shows it (a MI250X is two, a Max 1550 is two). fp32 is IEEE single precision without
+// TF32, which torch does not use unless told to.
+std::optional<double> peak_flops(const std::string& device_name, spec::Precision precision);
+
+}  // namespace ridgeline::platform
