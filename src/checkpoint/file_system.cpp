@@ -1,0 +1,149 @@
+#include "checkpoint/file_system.h"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace ridgeline::checkpoint {
+namespace {
+
+Failure failed(const char* what, const Path& path, int error) {
+  const char* advice = "";
+  if (error == ENOSPC || error == EDQUOT) advice = "; free space or raise the quota, then start again";
+  return Failure("cannot {} {}: {}{}", what, path.string(), std::strerror(error), advice);
+}
+
+class PosixFile final : public OutputFile {
+ public:
+  explicit PosixFile(const Path& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) throw failed("create", path_, errno);
+  }
+  ~PosixFile() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
+
+  void write(std::span<const std::byte> bytes) override {
+    // Linux takes at most 2 GiB in one call; smaller chunks also keep the page cache's dirty pages moving.
+    constexpr size_t kChunk = size_t{64} << 20;
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kChunk));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) throw failed("write", path_, errno);
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+  }
+
+  void sync() override {
+    if (::fsync(descriptor_) != 0) throw failed("flush to disk", path_, errno);
+  }
+
+  void close() override {
+    // Network file systems report a full disk as late as here.
+    if (::close(std::exchange(descriptor_, -1)) != 0) throw failed("close", path_, errno);
+  }
+
+ private:
+  Path path_;
+  int descriptor_;
+};
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  std::unique_ptr<OutputFile> create(const Path& path) override { return std::make_unique<PosixFile>(path); }
+
+  void make_folders(const Path& path) override {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) throw failed("make the folder", path, error.value());
+  }
+
+  void rename(const Path& from, const Path& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+      throw Failure("cannot rename {} to {}: {}", from.string(), to.string(), std::strerror(errno));
+    }
+  }
+
+  void remove_file(const Path& path) override {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw failed("remove", path, errno);
+  }
+
+  void remove_folder(const Path& path) override {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (error) throw failed("remove", path, error.value());
+  }
+
+  void sync_directory(const Path& path) override {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) throw failed("open the folder", path, errno);
+    const int result = ::fsync(descriptor);
+    const int error = errno;
+    ::close(descriptor);
+    // Some network file systems have no such operation and make names durable by themselves.
+    if (result != 0 && error != EINVAL && error != ENOTSUP) throw failed("flush to disk the folder", path, error);
+  }
+
+  uint64_t free_bytes(const Path& path) override {
+    struct statvfs status = {};
+    if (::statvfs(path.c_str(), &status) != 0) throw failed("ask the free space of", path, errno);
+    return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
+  }
+};
+
+}  // namespace
+
+FileSystem& real_file_system() {
+  static PosixFileSystem file_system;
+  return file_system;
+}
+
+void write_text(FileSystem& files, const Path& path, const std::string& text) {
+  std::unique_ptr<OutputFile> file = files.create(path);
+  file->write(std::as_bytes(std::span(text)));
+  file->sync();
+  file->close();
+}
+
+std::string read_text(const Path& path, uint64_t limit) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  if (error) throw Failure("cannot read {}: {}", path.string(), error.message());
+  if (size > limit) {
+    throw Failure("cannot read {}: it has {}, expected at most {}", path.string(), format_bytes(static_cast<double>(size)),
+                  format_bytes(static_cast<double>(limit)));
+  }
+  std::ifstream stream(path, std::ios::binary);
+  std::string text(size, '\0');
+  if (!stream.read(text.data(), static_cast<std::streamsize>(size))) {
+    throw Failure("cannot read {}: {}", path.string(), std::strerror(errno));
+  }
+  return text;
+}
+
+std::vector<std::string> list_folder(const Path& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory) {
+    throw Failure("cannot list {}: {}", path.string(), error.message());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace ridgeline::checkpoint
