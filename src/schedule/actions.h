@@ -1,9 +1,10 @@
 // Pipeline schedules as data: for each stage the list of actions that it executes in order.
 //
 // The trainer walks a schedule with tensors, the simulator with durations, the tests with neither; so a schedule is
-// written once and is at once trainable and predictable. A model is cut into `stages * chunks_per_stage` pieces in model
-// order, the *global stages*; a stage holds `chunks_per_stage` of them, its chunks, and `global_stage` says which. The
-// schedules made here have one chunk a stage; interleaved and V-shaped ones differ only in that table and in their lists.
+// written once and is at once trainable and predictable. A model is cut into `stages * chunks_per_stage` pieces in
+// model order, the *global stages*; a stage holds `chunks_per_stage` of them, its chunks, and `global_stage` says
+// which. The schedules made here have one chunk a stage; interleaved and V-shaped ones differ only in that table and in
+// their lists.
 //
 //   const Schedule schedule = make_schedule(spec::ScheduleKind::one_f_one_b, 4, 16);
 //   for (const Action& action : schedule.actions[my_stage]) execute(action);
@@ -13,8 +14,8 @@
 //     ahead of the matching receive on each link; so a transport where a send blocks until its receive is posted needs
 //     sends on a stream, thread or communicator of their own.
 //   * A receive stands right before the compute that needs it and a send right after the compute that made it. Receives
-//     from one peer stand in the order in which that peer sends, so a receive may be posted any number of actions earlier
-//     (prefetched) as long as receives from one peer keep their order.
+//     from one peer stand in the order in which that peer sends, so a receive may be posted any number of actions
+//     earlier (prefetched) as long as receives from one peer keep their order.
 //   * Where a neighbour in model order lies on the same stage, no message is listed: the tensor is handed over.
 #pragma once
 
@@ -57,9 +58,9 @@ struct Schedule {
   int64_t stages = 1;
   int64_t chunks_per_stage = 1;
   int64_t micro_batches = 1;
-  bool has_backward = true;                       // false: evaluation
+  bool has_backward = true;                        // false: evaluation
   std::vector<std::vector<int64_t>> global_stage;  // [stage][chunk]
-  std::vector<StageActions> actions;              // [stage]
+  std::vector<StageActions> actions;               // [stage]
 
   int64_t global_stages() const { return stages * chunks_per_stage; }
 };

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "core/error.h"
 #include "schedule/replay.h"
@@ -203,8 +206,8 @@ void check_live(const Schedule& schedule, int64_t link_capacity) {
     const StageActions& list = schedule.actions[stage];
     const int64_t index = result.executed[stage];
     if (index == static_cast<int64_t>(list.size())) continue;
-    waiting += fmt::format("{}stage {} at action {}, {}", waiting.empty() ? "" : "; ", stage, index,
-                           to_string(list[index]));
+    waiting +=
+        fmt::format("{}stage {} at action {}, {}", waiting.empty() ? "" : "; ", stage, index, to_string(list[index]));
   }
   throw InternalError("the schedule deadlocks with {} on each link: {}",
                       link_capacity == unlimited_capacity ? "any number of messages" : "one message", waiting);

@@ -98,7 +98,8 @@ std::vector<spec::Range> partition_units(const std::vector<double>& unit_work, i
   for (const double work : unit_work) RIDGELINE_ASSERT(std::isfinite(work) && work >= 0.0);
   if (stages < 1 || stages > layers) {
     throw InputError(
-        "strategy.pipeline = {}: a model of {} layers can be cut into 1 to {} stages, since each holds at least one layer",
+        "strategy.pipeline = {}: a model of {} layers can be cut into 1 to {} stages, since each holds at least one "
+        "layer",
         stages, layers, layers);
   }
   std::vector<double> layer_work(unit_work.begin() + 1, unit_work.end() - 1);

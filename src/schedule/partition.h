@@ -1,8 +1,8 @@
 // Partition: which units of the model each global stage holds.
 //
-// A model is a row of units (spec/parameters.h): the embedding, the transformer layers, the head. A global stage holds a
-// contiguous range of them; the first holds the embedding, the last the head, and every one at least one layer. The work
-// of a unit is any number that adds up (FLOPs, seconds); cost/stages.h puts FLOPs in.
+// A model is a row of units (spec/parameters.h): the embedding, the transformer layers, the head. A global stage holds
+// a contiguous range of them; the first holds the embedding, the last the head, and every one at least one layer. The
+// work of a unit is any number that adds up (FLOPs, seconds); cost/stages.h puts FLOPs in.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // Replay of a schedule without tensors: every stage executes its list as an executor would, with given durations.
 //
-// Sends are posted and cost the sender nothing while its link has room; a receive waits for the message that it names at
-// the head of its link. A link is a pair of stages in one direction and carries `link_capacity` messages that were sent
-// and not yet received; a send waits where it is full. So a replay finds deadlocks and gives the time that a schedule's
-// dependencies alone would take: with equal stages and free messages a 1F1B or GPipe step lasts (m + p - 1) (f + b), of
-// which every stage is idle (p - 1) (f + b) (arXiv 2104.04473, section 2.2).
+// Sends are posted and cost the sender nothing while its link has room; a receive waits for the message that it names
+// at the head of its link. A link is a pair of stages in one direction and carries `link_capacity` messages that were
+// sent and not yet received; a send waits where it is full. So a replay finds deadlocks and gives the time that a
+// schedule's dependencies alone would take: with equal stages and free messages a 1F1B or GPipe step lasts (m + p - 1)
+// (f + b), of which every stage is idle (p - 1) (f + b) (arXiv 2104.04473, section 2.2).
 #pragma once
 
 #include <cstdint>

@@ -67,8 +67,8 @@ TEST(Check, RefusesComputeBeforeItsInputAndSendBeforeItsResult) {
   StageActions& last = early_send.actions[2];
   std::swap(last[index_of(last, {ActionKind::backward, 1, 0})],
             last[index_of(last, {ActionKind::send_gradient, 1, 0})]);
-  EXPECT_THAT(complaint(early_send), AllOf(HasSubstr("stage 2: backward(micro_batch 1, chunk 0)"),
-                                           HasSubstr("must precede send_gradient")));
+  EXPECT_THAT(complaint(early_send),
+              AllOf(HasSubstr("stage 2: backward(micro_batch 1, chunk 0)"), HasSubstr("must precede send_gradient")));
 }
 
 TEST(Check, RefusesMessagesReceivedInAnotherOrder) {
@@ -102,8 +102,10 @@ TEST(Check, RefusesAScheduleThatNeedsLongLinks) {
   StageActions& last = schedule.actions[1];
   last.clear();
   for (int64_t i = 0; i < 4; ++i) {
-    last.insert(last.end(), {{ActionKind::receive_activation, i, 0}, {ActionKind::forward, i, 0},
-                             {ActionKind::backward, i, 0}, {ActionKind::send_gradient, i, 0}});
+    last.insert(last.end(), {{ActionKind::receive_activation, i, 0},
+                             {ActionKind::forward, i, 0},
+                             {ActionKind::backward, i, 0},
+                             {ActionKind::send_gradient, i, 0}});
   }
   EXPECT_TRUE(replay(schedule).finished);
   EXPECT_THAT(complaint(schedule), AllOf(HasSubstr("deadlocks with one message"), HasSubstr("stage 1 at action 7")));

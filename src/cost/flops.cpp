@@ -1,0 +1,85 @@
+#include "cost/flops.h"
+
+#include "core/error.h"
+#include "cost/stages.h"
+#include "spec/parameters.h"
+#include "spec/placement.h"
+
+namespace ridgeline::cost {
+namespace {
+
+// What a product that takes `forward` FLOPs in its forward takes in every pass.
+PassFlops passes(double forward, bool recomputed) { return {forward, 2.0 * forward, recomputed ? forward : 0.0}; }
+
+bool recomputed(const spec::ModelSpec& model, spec::Recompute recompute, int64_t unit) {
+  return recompute == spec::Recompute::full && unit != spec::head_unit(model);
+}
+
+double tensor_share(const Product& product, const spec::Strategy& strategy, int64_t tensor_rank) {
+  const spec::Range part = spec::split_range(product.divided, strategy.tensor, tensor_rank);
+  return static_cast<double>(part.size()) / static_cast<double>(product.divided);
+}
+
+}  // namespace
+
+std::vector<Product> unit_products(const spec::ModelSpec& model, int64_t unit) {
+  RIDGELINE_ASSERT(unit >= 0 && unit < spec::unit_count(model));
+  const double sequence = static_cast<double>(model.sequence);
+  const double hidden = static_cast<double>(model.hidden);
+  const double ffn = static_cast<double>(model.ffn());
+  if (unit == spec::embedding_unit()) return {};
+  if (unit == spec::head_unit(model)) {
+    return {{"logits", 2.0 * sequence * hidden * static_cast<double>(model.vocabulary), model.vocabulary}};
+  }
+  return {{"attention qkv", 6.0 * sequence * hidden * hidden, model.heads},
+          {"attention scores", 2.0 * sequence * sequence * hidden, model.heads},
+          {"attention context", 2.0 * sequence * sequence * hidden, model.heads},
+          {"attention output", 2.0 * sequence * hidden * hidden, model.heads},
+          {"mlp up", 2.0 * sequence * hidden * ffn, model.ffn()},
+          {"mlp down", 2.0 * sequence * hidden * ffn, model.ffn()}};
+}
+
+PassFlops& PassFlops::operator+=(const PassFlops& other) {
+  forward += other.forward;
+  backward += other.backward;
+  recompute += other.recompute;
+  return *this;
+}
+
+PassFlops unit_flops(const spec::ModelSpec& model, spec::Recompute recompute, int64_t unit) {
+  PassFlops total;
+  for (const Product& product : unit_products(model, unit)) {
+    total += passes(product.forward_flops, recomputed(model, recompute, unit));
+  }
+  return total;
+}
+
+PassFlops device_flops(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t stage,
+                       int64_t tensor_rank) {
+  const std::vector<spec::Range> stages = stage_units(model, strategy);
+  RIDGELINE_ASSERT(stage >= 0 && stage < static_cast<int64_t>(stages.size()));
+  PassFlops total;
+  for (int64_t unit = stages[stage].begin; unit < stages[stage].end; ++unit) {
+    for (const Product& product : unit_products(model, unit)) {
+      const double share = tensor_share(product, strategy, tensor_rank) * static_cast<double>(strategy.micro_batch);
+      total += passes(product.forward_flops * share, recomputed(model, strategy.recompute, unit));
+    }
+  }
+  return total;
+}
+
+PassFlops sample_flops(const spec::ModelSpec& model, spec::Recompute recompute) {
+  PassFlops total;
+  for (int64_t unit = 0; unit < spec::unit_count(model); ++unit) total += unit_flops(model, recompute, unit);
+  return total;
+}
+
+double step_model_flops(const spec::ModelSpec& model, const spec::Strategy& strategy) {
+  return static_cast<double>(strategy.global_batch) * sample_flops(model, strategy.recompute).model_flops();
+}
+
+double step_hardware_flops(const spec::ModelSpec& model, const spec::Strategy& strategy) {
+  return static_cast<double>(strategy.global_batch) * sample_flops(model, strategy.recompute).hardware_flops();
+}
+
+}  // namespace ridgeline::cost

@@ -1,0 +1,112 @@
+#include "cost/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "cost/saved_tensors.h"
+#include "cost/stages.h"
+#include "schedule/actions.h"
+#include "schedule/check.h"
+#include "spec/flat_layout.h"
+#include "spec/parameters.h"
+
+namespace ridgeline::cost {
+namespace {
+
+constexpr int64_t fp32_bytes = 4;
+
+// What all devices share; declared and cut once.
+class Account {
+ public:
+  Account(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute)
+      : model_(model),
+        strategy_(strategy),
+        compute_(compute),
+        parameters_(spec::declare_parameters(model, strategy)),
+        stages_(stage_units(model, strategy)),
+        schedule_(schedule::make_schedule(strategy.schedule, strategy.pipeline, require_micro_batches(strategy))) {}
+
+  int64_t stage_count() const { return static_cast<int64_t>(stages_.size()); }
+
+  Memory device(int64_t stage, int64_t tensor_rank) const {
+    RIDGELINE_ASSERT(stage >= 0 && stage < stage_count() && tensor_rank >= 0 && tensor_rank < strategy_.tensor);
+    const int64_t elements = spec::make_flat_layout(parameters_, stages_, stage, strategy_.tensor, tensor_rank,
+                                                    strategy_.data, strategy_.bucket_mib)
+                                 .elements;
+    const int64_t owned = strategy_.zero_stage >= 1 ? elements / strategy_.data : elements;
+    const int64_t optimizer_tensors = compute_ == spec::Precision::fp32 ? 2 : 3;
+    Memory memory;
+    memory.weights = elements * element_bytes(Element::compute, compute_);
+    memory.gradients = elements * fp32_bytes;
+    memory.optimizer = owned * optimizer_tensors * fp32_bytes;
+    memory.activations = schedule::peak_in_flight(schedule_, stage) * kept(stage, tensor_rank) +
+                         recomputed_activations(model_, strategy_, compute_, tensor_rank);
+    return memory;
+  }
+
+  // Saved tensors of one micro-batch.
+  int64_t kept(int64_t stage, int64_t tensor_rank) const {
+    int64_t bytes = 0;
+    for (int64_t unit = stages_[stage].begin; unit < stages_[stage].end; ++unit) {
+      for (const SavedTensor& tensor : saved_tensors(model_, strategy_, unit)) {
+        if (is_kept(tensor, strategy_.recompute)) bytes += local_bytes(tensor, strategy_, compute_, tensor_rank);
+      }
+    }
+    return bytes;
+  }
+
+ private:
+  static int64_t require_micro_batches(const spec::Strategy& strategy) {
+    RIDGELINE_ASSERT(strategy.data > 0);
+    return strategy.micro_batches();
+  }
+
+  const spec::ModelSpec& model_;
+  const spec::Strategy& strategy_;
+  spec::Precision compute_;
+  std::vector<spec::ParameterSpec> parameters_;
+  std::vector<spec::Range> stages_;
+  schedule::Schedule schedule_;
+};
+
+}  // namespace
+
+Memory device_memory(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
+                     int64_t stage, int64_t tensor_rank) {
+  return Account(model, strategy, compute).device(stage, tensor_rank);
+}
+
+FullestDevice fullest_device(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute) {
+  const Account account(model, strategy, compute);
+  FullestDevice fullest;
+  for (int64_t stage = 0; stage < account.stage_count(); ++stage) {
+    const Memory memory = account.device(stage, /*tensor_rank=*/0);
+    if (memory.total() > fullest.memory.total()) fullest = {stage, memory};
+  }
+  return fullest;
+}
+
+int64_t micro_batch_activations(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
+                                int64_t stage, int64_t tensor_rank) {
+  return Account(model, strategy, compute).kept(stage, tensor_rank);
+}
+
+int64_t recomputed_activations(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
+                               int64_t tensor_rank) {
+  std::map<std::string, int64_t> of_part;
+  for (const SavedTensor& tensor : saved_tensors(model, strategy, spec::layer_unit(0))) {
+    if (!is_kept(tensor, strategy.recompute))
+      of_part[tensor.part] += local_bytes(tensor, strategy, compute, tensor_rank);
+  }
+  int64_t sum = 0, largest = 0;
+  for (const auto& [part, bytes] : of_part) {
+    sum += bytes;
+    largest = std::max(largest, bytes);
+  }
+  return strategy.recompute == spec::Recompute::full ? sum : largest;
+}
+
+}  // namespace ridgeline::cost
