@@ -11,8 +11,8 @@
 //   layer   qkv 6 s h^2, scores 2 s^2 h, context 2 s^2 h, output 2 s h^2, MLP 4 s h f     head   logits 2 s h V
 // With f = 4 h a step with full recomputation is 96 B s L h^2 (1 + s / 6h + V / 16 L h): Narayanan et al. 2021
 // (arXiv 2104.04473, appendix), which Dash et al. 2023 use too. Without recomputation ours is
-// 72 B s L h^2 (1 + s / 6h + V / 12 L h), where Dash et al. keep V / 16 L h: that counts 4.5 B s h V for the logits, which
-// take 6 B s h V.
+// 72 B s L h^2 (1 + s / 6h + V / 12 L h), where Dash et al. keep V / 16 L h: that counts 4.5 B s h V for the logits,
+// which take 6 B s h V.
 //
 // Counts are double: a step of a large model passes 2^63, and below 2^53 they are exact.
 #pragma once
