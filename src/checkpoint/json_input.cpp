@@ -74,8 +74,9 @@ const json& json_object(const json& object, const char* key, const std::string& 
 
 std::vector<int64_t> json_counts(const json& object, const char* key, const std::string& where) {
   std::vector<int64_t> counts;
-  for (const json& value : json_array(object, key, where)) {
-    if (!is_count(value)) refuse(value, key, where, "whole numbers from 0 to 2^63 - 1");
+  const json& list = json_array(object, key, where);
+  for (const json& value : list) {
+    if (!is_count(value)) refuse(list, key, where, "whole numbers from 0 to 2^63 - 1");
     counts.push_back(value.get<int64_t>());
   }
   return counts;
