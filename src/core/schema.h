@@ -104,7 +104,8 @@ class Schema {
   const Sources& sources() const { return sources_; }
   std::vector<std::string> overrides() const;             // "optimizer.lr = 3e-4 (--set) replaces 1e-3 (run.toml:4)"
   std::vector<std::string> names() const;
-  std::string to_toml(bool with_docs = false) const;      // all keys with the targets' values; reads back to the same
+  // All keys with the targets' values; reads back to the same. With docs, keys at their default are commented out.
+  std::string to_toml(bool with_docs = false) const;
   std::string markdown() const;                           // a section and a table of keys for each TOML table
 
  private:

@@ -97,6 +97,12 @@ class Schema::Reader {
     if (key == nullptr) unknown(name, node, where);
     std::optional<Value> value = convert(*key, node);
     if (!value) {
+      // For a list the element at fault tells more.
+      const auto* list = key->type == Key::Type::integers ? node.as_array() : nullptr;
+      if (list != nullptr) {
+        throw InputError("{}: {}: expected {}, found {} in the list", where, name, key->expected(),
+                         found_text(first_refused(*key, *list)));
+      }
       const bool is_choice = key->type == Key::Type::choice && node.is_string();
       throw InputError("{}: {}: expected {}, found {}{}", where, name, key->expected(), found_text(node),
                        is_choice ? did_you_mean(node.as_string()->get(), key->names) : "");
@@ -158,10 +164,21 @@ class Schema::Reader {
     if (!node.is_array()) return std::nullopt;
     std::vector<int64_t> values;
     for (const toml::node& element : *node.as_array()) {
-      if (!element.is_integer() || !allowed(key, element.as_integer()->get())) return std::nullopt;
+      if (!is_accepted(key, element)) return std::nullopt;
       values.push_back(element.as_integer()->get());
     }
     return values;
+  }
+
+  static bool is_accepted(const Key& key, const toml::node& element) {
+    return element.is_integer() && allowed(key, element.as_integer()->get());
+  }
+
+  static const toml::node& first_refused(const Key& key, const toml::array& list) {
+    for (const toml::node& element : list) {
+      if (!is_accepted(key, element)) return element;
+    }
+    return list;
   }
 
   [[noreturn]] void unknown(const std::string& name, const toml::node& node, const std::string& where) const {

@@ -14,8 +14,9 @@ std::string Schema::to_toml(bool with_docs) const {
     text += fmt::format("[{}]\n", table.name);
     for (const Key& key : keys_) {
       if (key.table() != table.name) continue;
-      if (with_docs) text += fmt::format("# {}: {}\n", key.expected(), key.doc);
-      text += fmt::format("{} = {}\n", key.leaf(), Key::to_toml(key.get()));
+      const std::string value = Key::to_toml(key.get());
+      if (with_docs) text += fmt::format("\n# {} ({})\n", key.doc, key.expected());
+      text += fmt::format("{}{} = {}\n", with_docs && value == key.default_text ? "# " : "", key.leaf(), value);
     }
   }
   return text;

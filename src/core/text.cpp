@@ -49,9 +49,9 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 std::string join(const std::vector<std::string>& words, std::string_view separator) {
   std::string text;
-  for (const std::string& word : words) {
-    if (!text.empty()) text += separator;
-    text += word;
+  for (size_t index = 0; index < words.size(); ++index) {
+    if (index > 0) text += separator;
+    text += words[index];
   }
   return text;
 }

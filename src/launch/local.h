@@ -20,7 +20,7 @@ namespace ridgeline::launch {
 struct LocalRun {
   std::vector<std::string> command;  // program (a path) and its arguments
   int ranks = 1;
-  std::vector<std::pair<std::string, std::string>> variables;  // set for every rank, besides the launcher's own
+  std::vector<std::pair<std::string, std::string>> variables = {};  // set for every rank, besides the launcher's own
   double grace_seconds = 5.0;
 };
 

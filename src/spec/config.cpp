@@ -160,9 +160,10 @@ TrainConfig load_train_spec(const std::string& path, const std::vector<std::stri
 }
 
 std::string to_toml(const TrainSpec& spec, bool with_docs) {
-  TrainSpec copy = spec;
+  TrainSpec copy;
   Schema schema;
   bind(schema, copy);
+  copy = spec;
   return schema.to_toml(with_docs);
 }
 

@@ -28,7 +28,7 @@ struct TrainConfig {
 // Throws InputError (see core/schema.h) for everything that is wrong with the input.
 TrainConfig load_train_spec(const std::string& path, const std::vector<std::string>& sets = {});
 
-// A complete config that reads back to the same record.
+// A complete config that reads back to the same record; with docs, one for people to start from (see Schema::to_toml).
 std::string to_toml(const TrainSpec& spec, bool with_docs = false);
 
 // What single ranges cannot say: relations between keys of different tables. Calls validate(spec.model).

@@ -18,7 +18,7 @@ struct Strategy {
   bool sequence_parallel = false;      // shard norms, dropout and residuals over the tensor axis by sequence
   int64_t pipeline = 1;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  std::vector<int64_t> stage_layers;   // layers of each stage; empty: balanced, embedding and head counted as work
+  std::vector<int64_t> stage_layers = {};  // layers of each stage; empty: balanced, embedding and head counted as work
   int64_t data = 0;                    // derived: ranks / (tensor * pipeline); 0 until derive_data was called
   int64_t zero_stage = 0;              // 0, or 1: optimizer state sharded over the data axis
   int64_t micro_batch = 1;             // samples of a micro-batch on one data parallel replica

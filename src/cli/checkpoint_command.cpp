@@ -1,0 +1,121 @@
+// ridgeline checkpoint: what saved state there is, what it holds, and whether it is intact.
+#include <memory>
+
+#include "checkpoint/reader.h"
+#include "checkpoint/step_folder.h"
+#include "checkpoint/store.h"
+#include "cli/commands.h"
+#include "cli/guarded.h"
+#include "cli/print_json.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using checkpoint::Path;
+using nlohmann::json;
+
+struct Arguments {
+  std::string path;
+  bool wants_json = false;
+};
+
+// The folder of checkpoints that a run folder holds, or `path` itself.
+Path folder_of(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) {
+    throw InputError("{}: no such folder; expected a run folder, its checkpoints/, or one checkpoint in it", path);
+  }
+  const Path inside = Path(path) / "checkpoints";
+  return std::filesystem::is_directory(inside) ? inside : Path(path);
+}
+
+// `path` where it is a checkpoint, else the newest complete one of the folder.
+Path choose(const std::string& path) {
+  const Path folder = folder_of(path);
+  if (std::filesystem::exists(folder / checkpoint::kManifestName)) return folder;
+  const auto newest = checkpoint::newest_complete(folder);
+  if (!newest) throw InputError("{}: holds no complete checkpoint; `ridgeline checkpoint list {}` says why", path, path);
+  return *newest;
+}
+
+int list(const Arguments& arguments) {
+  json entries = json::array();
+  for (const Path& path : checkpoint::list_checkpoints(folder_of(arguments.path))) {
+    const auto damage = checkpoint::find_damage(path);
+    entries.push_back({{"path", path.string()}, {"complete", !damage}, {"damage", damage ? json(*damage) : json()}});
+    if (!arguments.wants_json) fmt::print("{}  {}\n", path.string(), damage ? "DAMAGED: " + *damage : "complete");
+  }
+  if (arguments.wants_json) print_json({{"checkpoints", entries}});
+  if (entries.empty() && !arguments.wants_json) fmt::print("no checkpoints in {}\n", arguments.path);
+  return kDone;
+}
+
+json describe(const checkpoint::TensorRecord& tensor) {
+  return {{"name", tensor.name},
+          {"dtype", checkpoint::to_string(tensor.dtype)},
+          {"shape", tensor.shape},
+          {"pieces", tensor.pieces.size()}};
+}
+
+int inspect(const Arguments& arguments) {
+  const checkpoint::CheckpointReader reader(choose(arguments.path));
+  const checkpoint::Manifest& manifest = reader.manifest();
+  double bytes = 0;
+  for (const auto& file : manifest.files) bytes += static_cast<double>(file.size);
+  if (arguments.wants_json) {
+    json tensors = json::array();
+    for (const auto& tensor : manifest.tensors) tensors.push_back(describe(tensor));
+    print_json({{"path", reader.path().string()},
+                {"step", manifest.step},
+                {"consumed_samples", manifest.consumed_samples},
+                {"bytes", bytes},
+                {"files", manifest.files.size()},
+                {"tensors", tensors}});
+    return kDone;
+  }
+  fmt::print("{}: step {}, {} samples consumed, {} tensors in {} files, {}\n", reader.path().string(), manifest.step,
+             manifest.consumed_samples, manifest.tensors.size(), manifest.files.size(), format_bytes(bytes));
+  for (const auto& tensor : manifest.tensors) {
+    fmt::print("  {} {} {}\n", tensor.name, checkpoint::to_string(tensor.dtype), checkpoint::shape_text(tensor.shape));
+  }
+  return kDone;
+}
+
+int verify(const Arguments& arguments) {
+  const checkpoint::CheckpointReader reader(choose(arguments.path));
+  const std::vector<std::string> faults = reader.verify();
+  if (arguments.wants_json) print_json({{"path", reader.path().string()}, {"faults", faults}});
+  if (!arguments.wants_json) {
+    for (const std::string& fault : faults) fmt::print("{}\n", fault);
+    if (faults.empty()) fmt::print("{}: all {} files are intact\n", reader.path().string(), reader.manifest().files.size());
+  }
+  return faults.empty() ? kDone : kFailed;
+}
+
+void add(CLI::App& parent, const char* name, const char* doc, const char* example, int (*run)(const Arguments&),
+         int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = parent.add_subcommand(name, doc);
+  command->add_option("PATH", arguments->path, "run folder (its newest complete checkpoint), or one checkpoint")
+      ->required();
+  command->add_flag("--json", arguments->wants_json, "print one JSON document");
+  command->footer(example);
+  command->callback([arguments, run, &exit_code] { exit_code = run(*arguments); });
+}
+
+}  // namespace
+
+void add_checkpoint_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("checkpoint", "List, inspect and verify saved state");
+  command->require_subcommand(1);
+  command->footer("Example:\n  ridgeline checkpoint verify runs/first");
+  add(*command, "list", "All checkpoints of a run, newest first",
+      "Example:\n  ridgeline checkpoint list runs/first", list, exit_code);
+  add(*command, "inspect", "What a checkpoint holds",
+      "Example:\n  ridgeline checkpoint inspect runs/first/checkpoints/step-00000100", inspect, exit_code);
+  add(*command, "verify", "Compare every file with its checksum", "Example:\n  ridgeline checkpoint verify runs/first",
+      verify, exit_code);
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,14 @@
+// The commands of `ridgeline`, a function each: adds its arguments to the program, and what it does as a callback that
+// stores the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace ridgeline::cli {
+
+void add_train_command(CLI::App& program, int& exit_code);
+void add_config_command(CLI::App& program, int& exit_code);
+void add_data_command(CLI::App& program, int& exit_code);
+void add_checkpoint_command(CLI::App& program, int& exit_code);
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,84 @@
+#include "spec/strategy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "core/error.h"
+
+namespace ridgeline::spec {
+namespace {
+
+using testing::HasSubstr;
+
+ModelSpec small_model() {
+  ModelSpec model;
+  model.layers = 4;
+  model.hidden = 96;
+  model.heads = 12;
+  model.sequence = 64;
+  return model;
+}
+
+std::string error(Strategy strategy, int64_t ranks, const ModelSpec& model = small_model()) {
+  try {
+    derive_data(strategy, model, ranks);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(DeriveData, TakesWhatTensorAndPipelineLeave) {
+  Strategy strategy;
+  strategy.tensor = 2;
+  strategy.pipeline = 2;
+  strategy.micro_batch = 2;
+  strategy.global_batch = 24;
+  derive_data(strategy, small_model(), 12);
+  EXPECT_EQ(strategy.data, 3);
+  EXPECT_EQ(strategy.ranks(), 12);
+  EXPECT_EQ(strategy.micro_batches(), 4);
+}
+
+TEST(DeriveData, LeavesDataAloneWhereItThrows) {
+  Strategy strategy;
+  strategy.tensor = 5;
+  EXPECT_THROW(derive_data(strategy, small_model(), 5), InputError);
+  EXPECT_EQ(strategy.data, 0);
+}
+
+TEST(DeriveData, NamesTheKeyThatDoesNotDivide) {
+  EXPECT_THAT(error({.tensor = 5}, 5), HasSubstr("strategy.tensor = 5: 12 heads do not divide by 5; use one of 1, 2, 3, 4, 6, 12"));
+  EXPECT_THAT(error({.tensor = 3, .sequence_parallel = true}, 3), HasSubstr("strategy.sequence_parallel = true: a sequence of 64"));
+  EXPECT_THAT(error({.tensor = 2}, 3), HasSubstr("strategy.tensor = 2: 3 ranks cannot be cut in groups of"));
+  EXPECT_THAT(error({.pipeline = 2}, 1), HasSubstr("strategy.pipeline = 2: 1 rank cannot be cut"));
+  EXPECT_THAT(error({.pipeline = 5}, 5), HasSubstr("strategy.pipeline = 5: more stages than the model's 4 layers"));
+  EXPECT_THAT(error({.micro_batch = 3, .global_batch = 8}, 1), HasSubstr("does not divide by micro_batch * data = 3 * 1 = 3; use 6 or 9"));
+  EXPECT_THAT(error({.micro_batch = 9, .global_batch = 8}, 1), HasSubstr("use 9 or change"));
+  ModelSpec model = small_model();
+  model.vocabulary = 3;
+  EXPECT_THAT(error({.tensor = 4}, 4, model), HasSubstr("strategy.tensor = 4: a vocabulary of 3"));
+}
+
+TEST(DeriveData, ChecksStageLayers) {
+  EXPECT_EQ(error({.pipeline = 2, .stage_layers = {1, 3}}, 2), "no error");
+  EXPECT_THAT(error({.pipeline = 2, .stage_layers = {4}}, 2), HasSubstr("strategy.stage_layers = [4]: 1 entries"));
+  EXPECT_THAT(error({.pipeline = 2, .stage_layers = {1, 2}}, 2), HasSubstr("they add up to 3, the model has 4 layers"));
+  EXPECT_THAT(error({.pipeline = 2, .stage_layers = {0, 4}}, 2), HasSubstr("expected entries of 1 to 4"));
+  // Entries whose sum leaves 64 bits are refused one by one.
+  EXPECT_THAT(error({.pipeline = 2, .stage_layers = {INT64_MAX, INT64_MAX}}, 2), HasSubstr("expected entries"));
+}
+
+TEST(DeriveData, ChecksRanges) {
+  EXPECT_THAT(error({.tensor = 0}, 1), HasSubstr("strategy.tensor = 0: expected 1 to"));
+  EXPECT_THAT(error({.pipeline = -1}, 1), HasSubstr("strategy.pipeline = -1"));
+  EXPECT_THAT(error({.zero_stage = 2}, 1), HasSubstr("strategy.zero_stage = 2: expected 0 to 1"));
+  EXPECT_THAT(error({.micro_batch = 0}, 1), HasSubstr("strategy.micro_batch = 0"));
+  EXPECT_THAT(error({.bucket_mib = 0}, 1), HasSubstr("strategy.bucket_mib = 0"));
+  EXPECT_THAT(error({}, 0), HasSubstr("0 ranks cannot be cut"));
+}
+
+}  // namespace
+}  // namespace ridgeline::spec
