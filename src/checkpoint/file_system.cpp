@@ -66,8 +66,15 @@ class PosixFileSystem final : public FileSystem {
 
   void make_folders(const Path& path) override {
     std::error_code error;
+    std::vector<Path> touched;
+    for (Path missing = std::filesystem::absolute(path); !std::filesystem::exists(missing, error);) {
+      missing = missing.parent_path();
+      touched.push_back(missing);
+    }
     std::filesystem::create_directories(path, error);
     if (error) throw failed("make the folder", path, error.value());
+    // A checkpoint is only as durable as the name of the folder that it stands in.
+    for (const Path& parent : touched) sync_directory(parent);
   }
 
   void rename(const Path& from, const Path& to) override {

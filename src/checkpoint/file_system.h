@@ -28,7 +28,7 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
   virtual std::unique_ptr<OutputFile> create(const Path& path) = 0;  // empties a file that exists
-  virtual void make_folders(const Path& path) = 0;                   // with parents; existing ones are fine
+  virtual void make_folders(const Path& path) = 0;                   // durable, with parents; existing ones are fine
   virtual void rename(const Path& from, const Path& to) = 0;         // `to` must not be a non-empty folder
   virtual void remove_file(const Path& path) = 0;                    // one that does not exist is fine
   virtual void remove_folder(const Path& path) = 0;                  // with all it holds; none is fine

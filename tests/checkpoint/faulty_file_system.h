@@ -43,7 +43,7 @@ class FaultyFileSystem final : public FileSystem {
   }
   void make_folders(const Path& path) override {
     step();
-    real_file_system().make_folders(path);
+    std::filesystem::create_directories(path);
   }
   void rename(const Path& from, const Path& to) override {
     step();
