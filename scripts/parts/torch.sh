@@ -79,17 +79,32 @@ make_environment() {
   logged venv "$python" -m venv "$1" || fail "no virtual environment could be made in $1 (on Debian, python3-venv makes it possible)."
 }
 
+# What pip_install was told and what it left, so that the next run can tell in no time that nothing changed.
+pip_stamp() {
+  local environment=$1 argument
+  shift
+  for argument in "$@"; do
+    if [ -f "$argument" ]; then cat "$argument"; else echo "$argument"; fi
+  done | cksum
+  stat -c %y "$environment"/lib/python3*/site-packages
+}
+
 # pip_install ENVIRONMENT ARGUMENTS...: offline and without a word if all is there already.
 pip_install() {
-  local python=$1/bin/python3 try
+  local environment=$1 python=$1/bin/python3 try stamp
   shift
-  if "$python" -m pip install -q --disable-pip-version-check --no-index "$@" >/dev/null 2>&1; then return 0; fi
+  stamp=$environment/ridgeline-$(cksum <<<"$*" | cut -d ' ' -f 1).stamp
+  [ -f "$stamp" ] && [ "$(<"$stamp")" = "$(pip_stamp "$environment" "$@")" ] && return
+  if "$python" -m pip install -q --disable-pip-version-check --no-index "$@" >/dev/null 2>&1; then
+    pip_stamp "$environment" "$@" >"$stamp"
+    return
+  fi
   case $* in
     *requirements.txt*) require_disk "$root" 3 "torch (a build with CUDA, which pip's sources may give, 9 GiB)" ;;
   esac
   say "Python: installing $* (first time only; a torch with CUDA is several GB)"
   for try in 1 2; do
-    live pip "$python" -m pip install --disable-pip-version-check "$@" && return
+    live pip "$python" -m pip install --disable-pip-version-check "$@" && { pip_stamp "$environment" "$@" >"$stamp"; return; }
     [ "$try" = 2 ] || { warn "pip failed; trying once more"; sleep 3; }
   done
   fail "pip could not install $*. Look above or in .setup/pip.log for: no network, a full disk ('No space left')," \
