@@ -1,0 +1,42 @@
+// The one seam of attention. Everything above it sees (output, log-sum-exp); what stands below depends on the device, and
+// `attention_kernel` says which kernel will run, so that a silent fall to slow attention cannot happen.
+//
+// q [micro_batch, heads, queries, head_size], k and v [micro_batch, heads, keys, head_size], any strides with a dense last
+// dimension. Output is like q; log-sum-exp is fp32 [micro_batch, heads, queries], natural logarithm. Causal: query i sees
+// keys 0..i (equal lengths).
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+namespace ridgeline::nn {
+
+// Dropout on attention probabilities, by counters: see nn/kernels/dropout.h.
+struct AttentionDropout {
+  double probability = 0.0;
+  uint64_t key = 0;         // of (seed, step, layer)
+  int64_t first_head = 0;   // global number of the first local head
+  at::Tensor samples;       // int64 [micro_batch] on the CPU
+};
+
+struct AttentionOutput {
+  at::Tensor output;
+  at::Tensor log_sum_exp;
+  at::Tensor philox_seed, philox_offset;  // what some device kernels hand to their own backward; else undefined
+};
+
+struct AttentionGradients {
+  at::Tensor q, k, v;
+};
+
+AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
+                                  const AttentionDropout& dropout);
+AttentionGradients attention_backward(const at::Tensor& output_gradient, const at::Tensor& q, const at::Tensor& k,
+                                      const at::Tensor& v, const AttentionOutput& forward, double scale,
+                                      const AttentionDropout& dropout);
+
+// Name of the kernel that runs for tensors of this device and type: "flash (cpu)", "flash", "efficient" or "plain".
+std::string attention_kernel(at::Device device, at::ScalarType type, bool dropout);
+
+}  // namespace ridgeline::nn

@@ -1,0 +1,30 @@
+// Context: what every piece of a model knows of its surroundings. Lives as long as the stage.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+#include "mesh/communicator.h"
+#include "spec/model.h"
+#include "spec/parameters.h"
+#include "spec/strategy.h"
+
+namespace ridgeline::nn {
+
+struct Context {
+  spec::ModelSpec model;
+  spec::Strategy strategy;
+  spec::Placement residual;         // of the residual stream on the tensor axis
+  const mesh::Communicator* tensor;       // the tensor axis; size one where there is none
+  uint64_t seed = 0;                // of dropout
+  at::ScalarType compute = at::kFloat;
+  at::Device device = at::kCPU;
+
+  // Rows of the residual stream that this rank holds, of `rows` in all.
+  spec::Range local_rows(int64_t rows) const {
+    return residual.is_shard() ? spec::split_range(rows, tensor->size(), tensor->rank()) : spec::Range{0, rows};
+  }
+};
+
+}  // namespace ridgeline::nn

@@ -1,0 +1,25 @@
+// Token embedding (vocabulary sharded over the tensor axis) plus learned positions, with dropout.
+#pragma once
+
+#include "nn/context.h"
+#include "nn/unit.h"
+
+namespace ridgeline::nn {
+
+class Embedding : public Unit {
+ public:
+  Embedding(const Context& context, const FlatParameters& parameters);
+
+  at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const override;
+  at::Tensor backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
+                      WeightGradientQueue& weights) const override;
+
+ private:
+  at::Tensor local_tokens(const at::Tensor& tokens, at::Tensor* outside) const;
+
+  const Context& context_;
+  Parameter token_, position_;
+  spec::Range vocabulary_;  // rows of the token embedding that this rank holds
+};
+
+}  // namespace ridgeline::nn

@@ -1,0 +1,53 @@
+// FlatParameters: the storage of a pipeline stage's parameters and main gradients.
+//
+// Values lie in one flat buffer in the compute precision, main gradients in one in fp32 at the same offsets
+// (spec/flat_layout.h); what pieces see are views. Gradients are added to over the micro-batches of a step and zeroed after
+// the update.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "spec/flat_layout.h"
+#include "spec/parameters.h"
+
+namespace ridgeline::nn {
+
+// Views of one parameter, shaped as this rank's box of it.
+struct Parameter {
+  at::Tensor value;     // compute precision
+  at::Tensor gradient;  // fp32
+};
+
+class FlatParameters {
+ public:
+  FlatParameters(std::vector<spec::ParameterSpec> declared, spec::FlatLayout layout, at::ScalarType compute,
+                 at::Device device);
+
+  const spec::FlatLayout& layout() const { return layout_; }
+  const std::vector<spec::ParameterSpec>& declared() const { return declared_; }
+  const spec::ParameterSpec& declared(const spec::FlatEntry& entry) const { return declared_[entry.parameter]; }
+
+  // Views of the parameter called `name`; InternalError where this stage does not hold it.
+  Parameter parameter(const std::string& name) const;
+
+  at::Tensor values() const { return values_; }
+  at::Tensor gradients() const { return gradients_; }
+
+  // Draws the initial value of every parameter from its own named stream, so that it is the same in every layout and on
+  // every device, and hands each one in fp32 on the CPU to `sink` (which keeps masters) before it is rounded.
+  void initialise(uint64_t seed, const std::function<void(const spec::FlatEntry&, const at::Tensor&)>& sink);
+
+ private:
+  std::vector<spec::ParameterSpec> declared_;
+  spec::FlatLayout layout_;
+  std::unordered_map<std::string, size_t> entry_of_;
+  at::Tensor values_;
+  at::Tensor gradients_;
+};
+
+}  // namespace ridgeline::nn

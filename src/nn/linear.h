@@ -1,0 +1,59 @@
+// Linear layers with an explicit backward in two halves, and the queue of the second half.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "nn/flat_parameters.h"
+
+namespace ridgeline::nn {
+
+// y = x W^T + b on rows: x [rows, in], W [out, in] (leading dims of a W with more than two are flattened), b [out].
+class Linear {
+ public:
+  explicit Linear(const Parameter& weight) : weight_(flattened(weight)) {}
+  Linear(const Parameter& weight, const Parameter& bias);
+
+  at::Tensor forward(const at::Tensor& input) const;
+  // x W^T alone, for a caller that adds the bias in a fused kernel of its own; its gradient is still this layer's.
+  at::Tensor product(const at::Tensor& input) const;
+  const at::Tensor& bias() const { return bias_.value; }
+  at::Tensor input_gradient(const at::Tensor& output_gradient) const;
+  void input_gradient_into(at::Tensor& input_gradient, const at::Tensor& output_gradient) const;
+  // Adds into the main gradients of weight and bias.
+  void add_weight_gradient(const at::Tensor& input, const at::Tensor& output_gradient) const;
+
+ private:
+  static Parameter flattened(const Parameter& weight);
+
+  Parameter weight_;
+  Parameter bias_;  // undefined tensors where there is none
+};
+
+// Weight gradients that backward has made possible and nobody has computed yet. A piece adds one as soon as the gradient
+// of a linear layer's output is known and calls overlap() while it waits for communication: then they are computed there,
+// unless the schedule has asked for them later (backward_weight actions), which calls run().
+class WeightGradientQueue {
+ public:
+  explicit WeightGradientQueue(bool deferred) : deferred_(deferred) {}
+
+  void add(const Linear& layer, at::Tensor input, at::Tensor output_gradient) {
+    queue_.push_back({&layer, std::move(input), std::move(output_gradient)});
+  }
+  void overlap() {
+    if (!deferred_) run();
+  }
+  void run();
+
+ private:
+  struct Entry {
+    const Linear* layer;
+    at::Tensor input;
+    at::Tensor output_gradient;
+  };
+  bool deferred_;
+  std::vector<Entry> queue_;
+};
+
+}  // namespace ridgeline::nn

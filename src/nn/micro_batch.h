@@ -1,0 +1,24 @@
+// MicroBatch: the data of one micro-batch of one data parallel replica.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+namespace ridgeline::nn {
+
+struct MicroBatch {
+  at::Tensor tokens;   // int64 [micro_batch * sequence], sample after sample
+  at::Tensor targets;  // int64 [micro_batch * sequence]; kIgnoredTarget (kernels/cross_entropy.h) does not count
+  at::Tensor samples;  // int64 [micro_batch] on the CPU: global sample numbers, which dropout is keyed by
+  int64_t size = 0;      // samples
+  int64_t sequence = 0;  // tokens of a sample
+  int64_t step = 0;      // optimizer step, which dropout is keyed by
+  // d(optimised loss) / d(sum of token losses): loss scale / global number of valid tokens of the step. Applied once, here.
+  double gradient_scale = 1.0;
+  bool training = true;  // dropout applies
+
+  int64_t tokens_total() const { return size * sequence; }
+};
+
+}  // namespace ridgeline::nn

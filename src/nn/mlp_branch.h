@@ -1,0 +1,27 @@
+// The MLP of the GPT family: up projection, GELU (tanh form), down projection.
+#pragma once
+
+#include <string>
+
+#include "nn/branch.h"
+
+namespace ridgeline::nn {
+
+class MlpBranch : public Branch {
+ public:
+  // `prefix`: "layers.N.mlp."
+  MlpBranch(const FlatParameters& parameters, const std::string& prefix);
+
+  at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const override;
+  BranchGradients backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
+                           WeightGradientQueue& weights) const override;
+  const Linear& first_linear() const override { return up_; }
+  void drop_recomputable(SavedRecord& saved) const override;
+  void recompute(SavedRecord& saved) const override;
+
+ private:
+  Linear up_;
+  Linear down_;
+};
+
+}  // namespace ridgeline::nn

@@ -1,0 +1,82 @@
+#include "nn/residual_branch.h"
+
+#include "nn/hidden_dropout.h"
+#include "nn/kernels/accumulate.h"
+#include "nn/kernels/layer_norm.h"
+#include "nn/redistribute.h"
+
+namespace ridgeline::nn {
+namespace {
+
+const spec::Placement kReplicate = spec::Placement::replicate();
+const spec::Placement kPartial = spec::Placement::partial();
+
+struct ResidualSaved : SavedRecord {
+  at::Tensor input, mean, rstd;
+  at::Tensor normed;  // in the residual placement; released by Recompute::selective
+  Saved branch;
+  void visit(const std::function<void(const char*, const at::Tensor&)>& visitor) const override {
+    visitor("input", input);
+    visitor("norm mean", mean);
+    visitor("norm rstd", rstd);
+    visitor("norm output", normed);
+    branch->visit(visitor);
+  }
+};
+
+}  // namespace
+
+ResidualBranch::ResidualBranch(const Context& context, const FlatParameters& parameters, std::unique_ptr<Branch> branch,
+                               const std::string& norm, const std::string& output_bias, int64_t site)
+    : context_(context),
+      branch_(std::move(branch)),
+      norm_weight_(parameters.parameter(norm + ".weight")),
+      norm_bias_(parameters.parameter(norm + ".bias")),
+      output_bias_(parameters.parameter(output_bias)),
+      site_(site) {}
+
+at::Tensor ResidualBranch::forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const {
+  auto [normed, mean, rstd] =
+      layer_norm_forward(input, norm_weight_.value, norm_bias_.value, context_.model.norm_epsilon);
+  Saved branch_saved;
+  const at::Tensor partial = branch_->forward(redistribute(normed, context_.residual, kReplicate, *context_.tensor), batch,
+                                              saved != nullptr ? &branch_saved : nullptr);
+  const at::Tensor output = redistribute(partial, kPartial, context_.residual, *context_.tensor);
+  const at::Tensor sum = add_bias_dropout_residual(output, output_bias_.value, input, context_, batch, site_);
+  if (saved != nullptr) {
+    auto record = std::make_unique<ResidualSaved>();
+    record->input = input;
+    record->mean = std::move(mean);
+    record->rstd = std::move(rstd);
+    record->branch = std::move(branch_saved);
+    if (context_.strategy.recompute == spec::Recompute::selective) {
+      branch_->drop_recomputable(*record->branch);
+    } else {
+      record->normed = std::move(normed);
+    }
+    *saved = std::move(record);
+  }
+  return sum;
+}
+
+at::Tensor ResidualBranch::backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
+                                    WeightGradientQueue& weights) const {
+  auto& record = static_cast<ResidualSaved&>(saved);
+  const at::Tensor gradient = hidden_dropout_backward(output_gradient, context_, batch, site_);
+  Redistribution gathering = start_redistribute(gradient, context_.residual, kReplicate, *context_.tensor);
+  bias_gradient(output_bias_.gradient, gradient);
+  if (!record.normed.defined()) {
+    record.normed = layer_norm_recompute(record.input, record.mean, record.rstd, norm_weight_.value,
+                                                  norm_bias_.value);
+    branch_->recompute(*record.branch);
+  }
+  Redistribution input = start_redistribute(record.normed, context_.residual, kReplicate, *context_.tensor);
+  BranchGradients gradients = branch_->backward(gathering.wait(), batch, *record.branch, weights);
+  Redistribution scattering = start_redistribute(gradients.input, kPartial, context_.residual, *context_.tensor);
+  weights.add(branch_->first_linear(), input.wait(), gradients.first_output);
+  weights.overlap();  // while the input gradient is being reduced
+  return layer_norm_backward(scattering.wait(), record.input, record.mean, record.rstd, norm_weight_.value,
+                                      norm_weight_.gradient, norm_bias_.gradient, /*residual=*/output_gradient);
+}
+
+}  // namespace ridgeline::nn

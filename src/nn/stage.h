@@ -1,0 +1,60 @@
+// Stage: the units that one pipeline rank holds, as forward and backward on micro-batches.
+//
+// A stage owns no tensors but those of the micro-batches in flight, which its caller keeps as InFlight records.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "nn/context.h"
+#include "nn/flat_parameters.h"
+#include "nn/head.h"
+#include "nn/unit.h"
+
+namespace ridgeline::nn {
+
+// What a stage keeps of one micro-batch between its forward and the end of its backward.
+struct InFlight {
+  MicroBatch batch;
+  std::vector<Saved> saved;                  // by unit of the stage
+  std::vector<WeightGradientQueue> weights;  // by unit; filled by backward_input
+};
+
+class Stage {
+ public:
+  // Called with the number of a unit as soon as this micro-batch's part of its gradients has been added.
+  using UnitFinished = std::function<void(int64_t unit)>;
+
+  // `context` and `parameters` must outlive the stage.
+  Stage(const Context& context, const FlatParameters& parameters, spec::Range units);
+
+  bool is_first() const { return units_.begin == 0; }
+  bool is_last() const { return units_.end == spec::unit_count(context_.model); }
+
+  // Shape of what passes between stages: [local rows, hidden].
+  std::vector<int64_t> boundary_shape(const MicroBatch& batch) const;
+
+  // input: undefined on the first stage. Returns the boundary tensor, or on the last stage the sum of token losses.
+  at::Tensor forward(const at::Tensor& input, InFlight& in_flight) const;
+  // The same without keeping anything.
+  at::Tensor forward_only(const at::Tensor& input, const MicroBatch& batch) const;
+  // Logits [rows, vocabulary]; on the last stage only.
+  at::Tensor logits(const at::Tensor& input, const MicroBatch& batch) const;
+
+  // The whole backward; output_gradient is undefined on the last stage. Returns the gradient of the input.
+  at::Tensor backward(const at::Tensor& output_gradient, InFlight& in_flight, const UnitFinished& finished) const;
+  // The same in two halves, for schedules that split it.
+  at::Tensor backward_input(const at::Tensor& output_gradient, InFlight& in_flight) const;
+  void backward_weight(InFlight& in_flight, const UnitFinished& finished) const;
+
+ private:
+  const Context& context_;
+  spec::Range units_;
+  std::vector<std::unique_ptr<Unit>> list_;
+  const Head* head_ = nullptr;  // in list_, on the last stage
+};
+
+}  // namespace ridgeline::nn

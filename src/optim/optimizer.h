@@ -1,0 +1,69 @@
+// Optimizer: AdamW over the flat buffers of a stage.
+//
+// Keeps fp32 masters (in fp32 training the parameters are their own masters) and two moments for what this rank owns: the
+// whole buffer, or with ZeRO-1 its part of every bucket. One fused pass updates masters and moments and writes the rounded
+// parameters; with ZeRO-1 the parameters are then gathered over the data axis.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "mesh/mesh.h"
+#include "nn/flat_parameters.h"
+#include "optim/adamw.h"
+#include "spec/train.h"
+
+namespace ridgeline::optim {
+
+// The state of a part of one parameter, for checkpoints: all fp32, one-dimensional, views.
+struct StateView {
+  const spec::FlatEntry* entry;
+  spec::Range elements;  // of the entry's box, row-major
+  at::Tensor master, first_moment, second_moment;
+};
+
+class Optimizer {
+ public:
+  Optimizer(nn::FlatParameters& parameters, const mesh::Mesh& mesh, const spec::Strategy& strategy,
+            const spec::OptimizerSpec& settings);
+
+  // Takes the fp32 value of an entry's box into the masters.
+  void set_master(const spec::FlatEntry& entry, const at::Tensor& value);
+
+  // Sum of squares of the reduced gradients over this rank's share, such that the sum over all ranks is that of the model:
+  // each rank counts the part of every bucket that it would own under ZeRO-1, divided by the number of copies on other axes.
+  // A double tensor of one element on the device; no host synchronisation.
+  at::Tensor gradient_square_sum() const;
+
+  // Update number `step` (from 0). Gradients are multiplied by gradient_scale first (loss scaling and clipping).
+  void step(int64_t step, double learning_rate, double gradient_scale);
+  void zero_gradients();
+
+  // Parts of parameters whose state this rank keeps.
+  std::vector<StateView> state() const;
+  // Parts of parameters that this rank should save, so that every element of the model is saved once.
+  std::vector<StateView> state_to_save() const;
+
+ private:
+  struct Owned {
+    spec::Range flat;      // in the flat buffers
+    int64_t state_offset;  // of the same elements in the state buffers
+    std::vector<AdamWRange> ranges;  // relative to flat.begin, by weight decay
+  };
+  at::Tensor master(const spec::Range& flat, int64_t state_offset) const;
+  std::vector<StateView> views(bool only_to_save) const;
+  spec::Range share(size_t bucket) const;  // of this rank when work is divided over the data axis
+  void gather_parameters();
+
+  nn::FlatParameters& parameters_;
+  const mesh::Mesh& mesh_;
+  spec::OptimizerSpec settings_;
+  bool sharded_;
+  bool own_masters_;
+  std::vector<Owned> owned_;  // by bucket
+  at::Tensor masters_, first_moment_, second_moment_;
+};
+
+}  // namespace ridgeline::optim

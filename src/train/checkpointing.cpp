@@ -1,0 +1,66 @@
+#include "train/checkpointing.h"
+
+#include <span>
+
+namespace ridgeline::train {
+namespace {
+
+constexpr checkpoint::DType kType = checkpoint::DType::F32;
+
+std::span<std::byte> bytes_of(at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<size_t>(tensor.nbytes())};
+}
+
+// The three tensors of a state view under the names that they have in a checkpoint.
+struct Named {
+  std::string name;
+  at::Tensor tensor;
+};
+std::vector<Named> named(const spec::ParameterSpec& parameter, const optim::StateView& view) {
+  return {{parameter.name, view.master},
+          {parameter.name + ".first_moment", view.first_moment},
+          {parameter.name + ".second_moment", view.second_moment}};
+}
+
+}  // namespace
+
+void write_state(const std::filesystem::path& folder, int64_t step, int64_t rank, const nn::FlatParameters& parameters,
+                 const optim::Optimizer& optimizer) {
+  std::vector<at::Tensor> host;  // keeps copies from a device alive until they are written
+  std::vector<checkpoint::TensorShard> shards;
+  for (const optim::StateView& view : optimizer.state_to_save()) {
+    const spec::ParameterSpec& parameter = parameters.declared(*view.entry);
+    for (Named& item : named(parameter, view)) {
+      host.push_back(item.tensor.to(at::kCPU));
+      shards.push_back({item.name, kType, parameter.shape, {view.entry->box, view.elements}, bytes_of(host.back())});
+    }
+  }
+  checkpoint::ShardWriter(folder, step, rank).write(shards);
+}
+
+void read_parameters(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters,
+                     const std::function<void(const spec::FlatEntry&, const at::Tensor&)>& sink) {
+  for (const spec::FlatEntry& entry : parameters.layout().entries) {
+    const spec::ParameterSpec& parameter = parameters.declared(entry);
+    at::Tensor value = at::empty(entry.box.extent, at::kFloat);
+    reader.read(parameter.name, kType, parameter.shape, checkpoint::box_slice(entry.box), bytes_of(value));
+    parameters.parameter(parameter.name).value.copy_(value);
+    if (sink) sink(entry, value);
+  }
+}
+
+void read_state(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters, optim::Optimizer& optimizer) {
+  read_parameters(reader, parameters,
+                  [&](const spec::FlatEntry& entry, const at::Tensor& value) { optimizer.set_master(entry, value); });
+  for (const optim::StateView& view : optimizer.state()) {
+    const spec::ParameterSpec& parameter = parameters.declared(*view.entry);
+    std::vector<Named> items = named(parameter, view);
+    for (size_t index = 1; index < items.size(); ++index) {  // masters are read above
+      at::Tensor host = at::empty({view.elements.size()}, at::kFloat);
+      reader.read(items[index].name, kType, parameter.shape, {view.entry->box, view.elements}, bytes_of(host));
+      items[index].tensor.copy_(host);
+    }
+  }
+}
+
+}  // namespace ridgeline::train

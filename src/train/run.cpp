@@ -1,0 +1,155 @@
+#include "train/run.h"
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "cost/flops.h"
+#include "platform/peak.h"
+#include "spec/config.h"
+#include "train/preflight.h"
+#include "train/stop_signal.h"
+
+namespace ridgeline::train {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Run::Run(const spec::TrainSpec& spec, Trainer& trainer, const mesh::Mesh& mesh, const platform::Device& device,
+         mesh::Watchdog& watchdog)
+    : spec_(spec),
+      trainer_(trainer),
+      mesh_(mesh),
+      device_(device),
+      watchdog_(watchdog),
+      folder_(spec.training.run),
+      step_flops_(cost::step_model_flops(spec.model, spec.strategy)),
+      step_hardware_flops_(cost::step_hardware_flops(spec.model, spec.strategy)),
+      device_peak_(platform::peak_flops(device.name(), spec.precision.compute)),
+      reports_(mesh.world().rank() == 0) {}
+
+int64_t Run::resume() {
+  if (!spec_.checkpoint.resume) return 0;
+  const std::optional<int64_t> finished = trainer_.resume(folder_ / "checkpoints");
+  if (!finished) return 0;
+  last_saved_ = *finished;
+  spdlog::info("resumed after step {} of {}", *finished, spec_.training.steps);
+  for (const std::string& change : changed_keys(trainer_.resumed_config(), spec::to_toml(spec_))) {
+    spdlog::info("changed since the checkpoint: {}", change);
+  }
+  return *finished;
+}
+
+void Run::open_reports(int64_t finished_steps) {
+  if (!reports_) return;
+  std::ofstream(folder_ / "config.toml") << spec::to_toml(spec_);
+  metrics_file_ = std::make_unique<report::MetricsFile>((folder_ / "metrics.jsonl").string(), finished_steps);
+  events_ = std::make_unique<report::EventFile>(folder_.string(), finished_steps);
+  progress_ = std::make_unique<report::Progress>();
+}
+
+int64_t Run::fullest_peak() const {
+  const at::Tensor peak =
+      at::full({1}, device_.peak_bytes(), at::TensorOptions().dtype(at::kLong).device(device_.torch()));
+  mesh_.world().all_reduce(peak, mesh::Reduction::max).wait();
+  return peak.item<int64_t>();
+}
+
+report::StepMetrics Run::metrics_of(const StepResult& result, int64_t finished_steps, double seconds) const {
+  report::StepMetrics metrics;
+  metrics.step = finished_steps;
+  metrics.tokens = trainer_.consumed_samples() * spec_.model.sequence;
+  metrics.loss = result.loss;
+  metrics.grad_norm = result.gradient_norm;
+  metrics.lr = result.learning_rate;
+  metrics.step_seconds = seconds;
+  metrics.tokens_per_second = static_cast<double>(spec_.strategy.global_batch * spec_.model.sequence) / seconds;
+  const double devices = static_cast<double>(spec_.strategy.ranks());
+  metrics.tflops_per_device = step_flops_ / seconds / devices / 1e12;
+  if (device_peak_) {
+    const double hfu = step_hardware_flops_ / seconds / devices / *device_peak_;
+    // A rate above the peak is a fault of measurement (a clock, a peak of another device), never a result.
+    if (hfu <= 1.0) {
+      metrics.mfu = step_flops_ / seconds / devices / *device_peak_;
+      metrics.hfu = hfu;
+    } else {
+      spdlog::warn("step {}: measured {:.0f} TFLOP/s a device, above the {:.0f} that {} can do: MFU is left out",
+                   finished_steps, hfu * *device_peak_ / 1e12, *device_peak_ / 1e12, device_.name());
+    }
+  }
+  if (spec_.precision.compute == spec::Precision::fp16) metrics.loss_scale = trainer_.loss_scale();
+  metrics.skipped = result.skipped;
+  return metrics;
+}
+
+bool Run::evaluates_after(int64_t finished_steps) const {
+  const int64_t every = spec_.evaluation.every;
+  return every > 0 && (finished_steps % every == 0 || finished_steps == spec_.training.steps);
+}
+
+double Run::evaluate(int64_t finished_steps) {
+  watchdog_.progress(finished_steps, "evaluation");
+  const double loss = trainer_.evaluate(spec_.evaluation.samples);
+  spdlog::info("step {}: held-out loss {:.4f} (perplexity {:.2f}, {} samples)", finished_steps, loss, std::exp(loss),
+               spec_.evaluation.samples);
+  return loss;
+}
+
+void Run::save(int64_t finished_steps) {
+  if (last_saved_ == finished_steps) return;
+  watchdog_.progress(finished_steps, "checkpoint");
+  const auto start = std::chrono::steady_clock::now();
+  trainer_.save(folder_ / "checkpoints", finished_steps);
+  last_saved_ = finished_steps;
+  spdlog::info("step {}: saved in {}", finished_steps, format_duration(seconds_since(start)));
+}
+
+void Run::report_step(report::StepMetrics metrics) {
+  if (!reports_) return;
+  metrics_file_->append(metrics);
+  events_->step_metrics(metrics);
+  if (metrics.step % spec_.training.log_every == 0 || metrics.step == spec_.training.steps) {
+    progress_->update({metrics, spec_.training.steps, std::nullopt});
+  }
+}
+
+bool Run::execute() {
+  StopSignal stop;
+  int64_t finished = resume();
+  open_reports(finished);
+  if (finished >= spec_.training.steps) {
+    spdlog::info("all {} steps are done; raise training.steps to go on", spec_.training.steps);
+    return true;
+  }
+  if (finished == 0 && spec_.evaluation.every > 0) evaluate(0);
+  device_.reset_peak();
+  while (finished < spec_.training.steps) {
+    watchdog_.progress(finished + 1, "training step");
+    const auto start = std::chrono::steady_clock::now();
+    const StepResult result = trainer_.step(finished, StopSignal::requested());
+    device_.synchronize();
+    ++finished;
+    report::StepMetrics metrics = metrics_of(result, finished, seconds_since(start));
+    metrics.peak_memory = fullest_peak();
+    if (evaluates_after(finished)) metrics.validation_loss = evaluate(finished);
+    report_step(metrics);
+    const int64_t every = spec_.checkpoint.every;
+    if (result.stop_requested || (every > 0 && finished % every == 0)) save(finished);
+    if (result.stop_requested) {
+      spdlog::warn("asked to stop: saved after step {}; the same command continues", finished);
+      return finished == spec_.training.steps;
+    }
+  }
+  if (spec_.checkpoint.at_end) save(finished);
+  if (progress_) progress_->finish();
+  return true;
+}
+
+}  // namespace ridgeline::train

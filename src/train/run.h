@@ -1,0 +1,58 @@
+// Run: the loop around a Trainer. Steps, evaluations, checkpoints, metrics and progress of one training run, from the state
+// that the run folder holds to training.steps.
+//
+//   RUN/config.toml      the complete config of the last start
+//   RUN/metrics.jsonl    a line a step
+//   RUN/events.out.*     the same for TensorBoard
+//   RUN/checkpoints/     step-00000100/ ...
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "mesh/watchdog.h"
+#include "platform/device.h"
+#include "report/metrics.h"
+#include "report/progress.h"
+#include "report/tensorboard.h"
+#include "train/trainer.h"
+
+namespace ridgeline::train {
+
+class Run {
+ public:
+  Run(const spec::TrainSpec& spec, Trainer& trainer, const mesh::Mesh& mesh, const platform::Device& device,
+      mesh::Watchdog& watchdog);
+
+  // Resumes and trains to the end. Returns false where a signal asked to stop before; the run was saved then.
+  bool execute();
+
+ private:
+  int64_t resume();
+  void open_reports(int64_t finished_steps);
+  report::StepMetrics metrics_of(const StepResult& result, int64_t finished_steps, double seconds) const;
+  // Peak memory of the fullest rank.
+  int64_t fullest_peak() const;
+  bool evaluates_after(int64_t finished_steps) const;
+  double evaluate(int64_t finished_steps);
+  void save(int64_t finished_steps);
+  void report_step(report::StepMetrics metrics);
+
+  const spec::TrainSpec& spec_;
+  Trainer& trainer_;
+  const mesh::Mesh& mesh_;
+  const platform::Device& device_;
+  mesh::Watchdog& watchdog_;
+  std::filesystem::path folder_;
+  double step_flops_;                  // model FLOPs of a step over all devices
+  double step_hardware_flops_;
+  std::optional<double> device_peak_;  // FLOP/s
+  bool reports_;                       // on rank 0
+  int64_t last_saved_ = -1;
+  std::unique_ptr<report::MetricsFile> metrics_file_;
+  std::unique_ptr<report::EventFile> events_;
+  std::unique_ptr<report::Progress> progress_;
+};
+
+}  // namespace ridgeline::train

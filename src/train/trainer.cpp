@@ -1,0 +1,156 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "checkpoint/step_folder.h"
+#include "checkpoint/store.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "cost/stages.h"
+#include "optim/learning_rate.h"
+#include "spec/config.h"
+#include "train/checkpointing.h"
+
+namespace ridgeline::train {
+
+at::ScalarType scalar_type(spec::Precision precision) {
+  switch (precision) {
+    case spec::Precision::fp32:
+      return at::kFloat;
+    case spec::Precision::bf16:
+      return at::kBFloat16;
+    case spec::Precision::fp16:
+      return at::kHalf;
+  }
+  throw InternalError("unknown precision");
+}
+
+Trainer::Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data::SampleSource& source)
+    : spec_(spec),
+      mesh_(mesh),
+      device_(mesh.device().torch()),
+      batches_(source, spec_.strategy, mesh.coordinate(spec::Axis::data), device_),
+      stages_(cost::stage_units(spec_.model, spec_.strategy)),
+      context_{spec_.model,
+               spec_.strategy,
+               spec::residual_placement(spec_.strategy),
+               &mesh.group(spec::Axis::tensor),
+               spec_.training.seed,
+               scalar_type(spec_.precision.compute),
+               device_},
+      schedule_(schedule::make_schedule(spec_.strategy.schedule, spec_.strategy.pipeline, spec_.strategy.micro_batches())),
+      loss_scale_(spec_.precision) {
+  at::NoGradGuard no_grad;
+  build_stage();
+}
+
+void Trainer::build_stage() {
+  const int64_t stage = mesh_.coordinate(spec::Axis::pipeline);
+  std::vector<spec::ParameterSpec> declared = spec::declare_parameters(spec_.model, spec_.strategy);
+  spec::FlatLayout layout = spec::make_flat_layout(declared, stages_, stage, spec_.strategy.tensor,
+                                                   mesh_.coordinate(spec::Axis::tensor), spec_.strategy.data,
+                                                   spec_.strategy.bucket_mib);
+  parameters_ = std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute, device_);
+  stage_ = std::make_unique<nn::Stage>(context_, *parameters_, stages_[stage]);
+  optimizer_ = std::make_unique<optim::Optimizer>(*parameters_, mesh_, spec_.strategy, spec_.optimizer);
+  reduction_ = std::make_unique<optim::GradientReduction>(*parameters_, mesh_, spec_.strategy.zero_stage);
+  executor_ = std::make_unique<PipelineExecutor>(*stage_, mesh_, context_.compute, device_);
+  parameters_->initialise(spec_.training.seed, [&](const spec::FlatEntry& entry, const at::Tensor& value) {
+    optimizer_->set_master(entry, value);
+  });
+}
+
+std::vector<double> Trainer::sum_over_world(const at::Tensor& values) {
+  mesh_.world().all_reduce(values).wait();
+  const at::Tensor host = values.to(at::kCPU);
+  return {host.data_ptr<double>(), host.data_ptr<double>() + host.numel()};
+}
+
+StepResult Trainer::step(int64_t number, bool stop_requested) {
+  at::NoGradGuard no_grad;
+  const spec::Strategy& strategy = spec_.strategy;
+  // Every window is full, so every token of the global batch is a valid target.
+  const double valid_tokens = static_cast<double>(strategy.global_batch * spec_.model.sequence);
+  const double scale = loss_scale_.scale();
+  optimizer_->zero_gradients();
+  const at::Tensor loss_sum = executor_->run(
+      schedule_, [&](int64_t index) { return batches_.training(number, consumed_samples_, index, scale / valid_tokens); },
+      [&](int64_t unit) { reduction_->unit_finished(unit); });
+  reduction_->finish();
+
+  // The ranks of a tensor axis hold equal loss sums; each counts its share.
+  const std::vector<double> sums = sum_over_world(
+      at::cat({optimizer_->gradient_square_sum().view({1}), loss_sum.div(static_cast<double>(strategy.tensor)),
+               at::full({1}, stop_requested ? 1.0 : 0.0, loss_sum.options())}));
+  StepResult result;
+  result.gradient_norm = std::sqrt(sums[0]) / scale;
+  result.loss = sums[1] / valid_tokens;
+  result.stop_requested = sums[2] > 0;
+  result.learning_rate = optim::learning_rate(spec_.optimizer, spec_.training.steps, number);
+
+  const bool finite = std::isfinite(sums[0]);
+  if (!finite && spec_.precision.compute != spec::Precision::fp16) {
+    throw Failure("step {}: the gradient norm is {} (loss {}). The parameters were not changed; the last checkpoint is "
+                  "good. Lower optimizer.lr, lengthen optimizer.warmup_steps or check the data",
+                  number, result.gradient_norm, result.loss);
+  }
+  consumed_samples_ += strategy.global_batch;
+  loss_scale_.update(!finite);
+  result.skipped = !finite;
+  if (finite) {
+    const double clip = spec_.optimizer.clip;
+    const double shrink = clip > 0 ? std::min(1.0, clip / (result.gradient_norm + 1e-6)) : 1.0;
+    optimizer_->step(updates_++, result.learning_rate, shrink / scale);
+  }
+  return result;
+}
+
+double Trainer::evaluate(int64_t samples) {
+  at::NoGradGuard no_grad;
+  const schedule::Schedule schedule =
+      schedule::make_forward_schedule(spec_.strategy.pipeline, batches_.evaluation_micro_batches(samples));
+  const at::Tensor loss_sum =
+      executor_->run(schedule, [&](int64_t index) { return batches_.evaluation(samples, index); }, [](int64_t) {});
+  const double sum = sum_over_world(loss_sum.div(static_cast<double>(spec_.strategy.tensor)))[0];
+  return sum / static_cast<double>(samples * spec_.model.sequence);
+}
+
+void Trainer::save(const std::filesystem::path& folder, int64_t finished_steps) {
+  at::NoGradGuard no_grad;
+  const int64_t rank = mesh_.world().rank();
+  write_state(folder, finished_steps, rank, *parameters_, *optimizer_);
+  mesh_.world().barrier().wait();
+  if (rank == 0) {
+    checkpoint::Progress progress;
+    progress.consumed_samples = consumed_samples_;
+    progress.state = {{"loss_scale", loss_scale_.state()}, {"updates", updates_}, {"config", spec::to_toml(spec_)}};
+    checkpoint::publish(folder, finished_steps, mesh_.world().size(), progress);
+    checkpoint::prune(folder, spec_.checkpoint.keep);
+  }
+  mesh_.world().barrier().wait();
+}
+
+std::optional<int64_t> Trainer::resume(const std::filesystem::path& folder) {
+  at::NoGradGuard no_grad;
+  // Rank 0 decides, so that all load the same one even where a file system shows it late.
+  at::Tensor chosen = at::full({1}, -1, at::TensorOptions().dtype(at::kLong).device(device_));
+  if (mesh_.world().rank() == 0) {
+    const auto newest = checkpoint::newest_complete(folder, [](const std::string& why) { spdlog::warn("{}", why); });
+    if (newest) chosen.fill_(checkpoint::CheckpointReader(*newest).manifest().step);
+  }
+  mesh_.world().broadcast(chosen, 0).wait();
+  const int64_t step = chosen.item<int64_t>();
+  if (step < 0) return std::nullopt;
+  checkpoint::CheckpointReader reader(folder / checkpoint::step_folder_name(step));
+  const auto& state = reader.manifest().state;
+  read_state(reader, *parameters_, *optimizer_);
+  loss_scale_.restore(state.at("loss_scale"));
+  updates_ = state.at("updates").get<int64_t>();
+  consumed_samples_ = reader.manifest().consumed_samples;
+  resumed_config_ = state.at("config").get<std::string>();
+  mesh_.world().barrier().wait();
+  return step;
+}
+
+}  // namespace ridgeline::train

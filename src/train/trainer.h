@@ -1,0 +1,84 @@
+// Trainer: one rank's part of a training run. Its step() is the whole of a training step, in order:
+//
+//   data -> pipeline schedule (forward, backward; buckets reduced meanwhile) -> finish reductions
+//        -> loss and gradient norm (one small all-reduce) -> clip -> update -> gather parameters
+//
+// All ranks of the mesh must call the same methods in the same order.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "data/samples.h"
+#include "mesh/mesh.h"
+#include "nn/stage.h"
+#include "optim/gradient_reduction.h"
+#include "optim/loss_scale.h"
+#include "optim/optimizer.h"
+#include "spec/train.h"
+#include "train/batches.h"
+#include "train/pipeline_executor.h"
+
+namespace ridgeline::train {
+
+struct StepResult {
+  double loss = 0.0;           // mean over the valid tokens of the global batch
+  double gradient_norm = 0.0;  // global, before clipping
+  double learning_rate = 0.0;
+  bool skipped = false;        // fp16: gradients overflowed, parameters are unchanged and the loss scale was lowered
+  bool stop_requested = false;  // some rank was asked to stop
+};
+
+class Trainer {
+ public:
+  // Builds the stage of this rank with initial values. `spec.strategy` must have been derived (derive_data).
+  Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data::SampleSource& source);
+
+  // Optimizer step `number`, from 0. `stop_requested` of any rank is seen by all in the result.
+  StepResult step(int64_t number, bool stop_requested = false);
+
+  // Mean loss over the first `samples` held-out samples, by the same loss code.
+  double evaluate(int64_t samples);
+
+  // Saves as `step` finished steps; returns after rank 0 has published. Collective.
+  void save(const std::filesystem::path& folder, int64_t finished_steps);
+  // Loads the newest complete checkpoint of `folder`, in whatever layout it was written; returns its finished steps, or
+  // nothing where there is none. Collective.
+  std::optional<int64_t> resume(const std::filesystem::path& folder);
+
+  int64_t consumed_samples() const { return consumed_samples_; }
+  double loss_scale() const { return loss_scale_.scale(); }
+  // The config, as TOML, that the checkpoint was written under; empty where nothing was resumed.
+  const std::string& resumed_config() const { return resumed_config_; }
+
+  const nn::FlatParameters& parameters() const { return *parameters_; }
+  const optim::Optimizer& optimizer() const { return *optimizer_; }
+  const std::vector<spec::Range>& stages() const { return stages_; }
+
+ private:
+  void build_stage();
+  // Sum over all ranks of values that each rank holds a share of, read on the host: the one synchronisation of a step.
+  std::vector<double> sum_over_world(const at::Tensor& values);
+
+  spec::TrainSpec spec_;
+  const mesh::Mesh& mesh_;
+  at::Device device_;
+  Batches batches_;
+  std::vector<spec::Range> stages_;
+  nn::Context context_;
+  std::unique_ptr<nn::FlatParameters> parameters_;
+  std::unique_ptr<nn::Stage> stage_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<optim::GradientReduction> reduction_;
+  std::unique_ptr<PipelineExecutor> executor_;
+  schedule::Schedule schedule_;
+  optim::LossScale loss_scale_;
+  int64_t consumed_samples_ = 0;  // number of the next training sample
+  std::string resumed_config_;
+  int64_t updates_ = 0;  // steps that were not skipped; what AdamW's bias correction counts
+};
+
+at::ScalarType scalar_type(spec::Precision precision);
+
+}  // namespace ridgeline::train
