@@ -11,5 +11,6 @@ find_program(RIDGELINE_MOLD mold)
 if(RIDGELINE_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
-# Initial values must have the same bits on every machine: no fused multiply-add where a machine happens to have one.
-set_source_files_properties(${CMAKE_SOURCE_DIR}/src/core/random.cpp PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+# Initial values and dropout must have the same bits on every machine: no fused multiply-add where a machine has one.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/core/random.cpp ${CMAKE_SOURCE_DIR}/src/nn/kernels/dropout.cpp
+  PROPERTIES COMPILE_OPTIONS -ffp-contract=off)

@@ -1,6 +1,7 @@
 # ridgeline_room(NAME [TORCH] [LIBRARIES ...])
 #
-# Makes the library ridgeline_NAME of src/NAME/*.cpp, which may use every room declared before it, and, where
+# Makes the library ridgeline_NAME of src/NAME/*.cpp and src/NAME/*/*.cpp, which may use every room declared before it,
+# and, where
 # tests/NAME/ holds *_test.cpp, the program test_NAME with all of them (one ctest entry for each *_test.cpp).
 # Headers are included from src/: #include "spec/model.h".
 set_property(GLOBAL PROPERTY RIDGELINE_ROOMS "")
@@ -8,7 +9,8 @@ function(ridgeline_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "LIBRARIES" ${ARGN})
   get_property(above GLOBAL PROPERTY RIDGELINE_ROOMS)
   set_property(GLOBAL APPEND PROPERTY RIDGELINE_ROOMS ridgeline_${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp
+       ${CMAKE_SOURCE_DIR}/src/${name}/*/*.cpp)
   if(sources)
     add_library(ridgeline_${name} STATIC ${sources})
     set(scope PUBLIC)
@@ -35,5 +37,9 @@ function(ridgeline_room name)
       target_precompile_headers(test_${name} REUSE_FROM ridgeline_torch_pch)
     endif()
     add_test(NAME ${name} COMMAND test_${name} --gtest_brief=1)
+  endif()
+  # What a room tests otherwise, against Python packages for instance, is in a CMakeLists.txt of its own.
+  if(RIDGELINE_TESTS AND EXISTS ${CMAKE_SOURCE_DIR}/tests/${name}/CMakeLists.txt)
+    add_subdirectory(${CMAKE_SOURCE_DIR}/tests/${name} ${CMAKE_BINARY_DIR}/tests/${name})
   endif()
 endfunction()

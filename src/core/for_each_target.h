@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "core/cpu_target.h"
+#include "core/storage_format.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

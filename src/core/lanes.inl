@@ -8,22 +8,13 @@ namespace ridgeline::RIDGELINE_TARGET {
 namespace {
 
 constexpr int64_t kLanes = RIDGELINE_LANES;
+// Intrinsics with a full mask stand for those without one, whose definitions in GCC 12's header make it warn.
+[[maybe_unused]] constexpr uint16_t kAllLanes = 0xffff;
 typedef float Floats __attribute__((vector_size(RIDGELINE_LANES * 4)));
 typedef int32_t Ints __attribute__((vector_size(RIDGELINE_LANES * 4)));
 typedef uint32_t Words __attribute__((vector_size(RIDGELINE_LANES * 4)));
 typedef uint16_t Shorts __attribute__((vector_size(RIDGELINE_LANES * 2)));
 typedef double WideDoubles __attribute__((vector_size(RIDGELINE_LANES * 8)));
-
-// Storage formats. Values are held as `Stored` and computed with as Floats.
-struct Float32 {
-  using Stored = float;
-};
-struct BFloat16 {
-  using Stored = uint16_t;
-};
-struct Float16 {
-  using Stored = uint16_t;
-};
 
 RIDGELINE_INLINE Floats splat(float value) { return value - Floats{}; }
 
@@ -48,7 +39,7 @@ RIDGELINE_INLINE Floats decode(BFloat16, const Shorts& stored) {
 
 RIDGELINE_INLINE Floats decode(Float16, const Shorts& stored) {
 #if RIDGELINE_LANES == 16
-  return bits_as<Floats>(_mm512_cvtph_ps(bits_as<__m256i>(stored)));
+  return bits_as<Floats>(_mm512_maskz_cvtph_ps(kAllLanes, bits_as<__m256i>(stored)));
 #elif RIDGELINE_LANES == 8
   return bits_as<Floats>(_mm256_cvtph_ps(bits_as<__m128i>(stored)));
 #else
@@ -74,7 +65,8 @@ RIDGELINE_INLINE Shorts encode(BFloat16, const Floats& value) {
 
 RIDGELINE_INLINE Shorts encode(Float16, const Floats& value) {
 #if RIDGELINE_LANES == 16
-  return bits_as<Shorts>(_mm512_cvtps_ph(bits_as<__m512>(value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  return bits_as<Shorts>(
+      _mm512_maskz_cvtps_ph(kAllLanes, bits_as<__m512>(value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #elif RIDGELINE_LANES == 8
   return bits_as<Shorts>(_mm256_cvtps_ph(bits_as<__m256>(value), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #else
@@ -137,7 +129,7 @@ RIDGELINE_INLINE float max_lanes(const Floats& value) {
 
 RIDGELINE_INLINE Floats square_root(const Floats& value) {
 #if RIDGELINE_LANES == 16
-  return bits_as<Floats>(_mm512_sqrt_ps(bits_as<__m512>(value)));
+  return bits_as<Floats>(_mm512_maskz_sqrt_ps(kAllLanes, bits_as<__m512>(value)));
 #elif RIDGELINE_LANES == 8
   return bits_as<Floats>(_mm256_sqrt_ps(bits_as<__m256>(value)));
 #elif defined(__x86_64__)

@@ -10,7 +10,7 @@ typedef uint64_t Longs __attribute__((vector_size(RIDGELINE_LANES * 4)));
 // Product of the low 32 bits of each lane.
 RIDGELINE_INLINE Longs multiply_low(const Longs& a, const Longs& b) {
 #if RIDGELINE_LANES == 16
-  return bits_as<Longs>(_mm512_mul_epu32(bits_as<__m512i>(a), bits_as<__m512i>(b)));
+  return bits_as<Longs>(_mm512_maskz_mul_epu32(0xff, bits_as<__m512i>(a), bits_as<__m512i>(b)));
 #elif RIDGELINE_LANES == 8
   return bits_as<Longs>(_mm256_mul_epu32(bits_as<__m256i>(a), bits_as<__m256i>(b)));
 #elif defined(__x86_64__)

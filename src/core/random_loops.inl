@@ -14,9 +14,17 @@ RIDGELINE_INLINE Doubles to_double(const Longs& integer) {
 }
 
 RIDGELINE_INLINE Doubles square_root(const Doubles& value) {
+#if RIDGELINE_LANES == 16
+  return bits_as<Doubles>(_mm512_maskz_sqrt_pd(0xff, bits_as<__m512d>(value)));
+#elif RIDGELINE_LANES == 8
+  return bits_as<Doubles>(_mm256_sqrt_pd(bits_as<__m256d>(value)));
+#elif defined(__x86_64__)
+  return bits_as<Doubles>(_mm_sqrt_pd(bits_as<__m128d>(value)));
+#else
   Doubles result;
   for (int64_t i = 0; i < kWideLanes; ++i) result[i] = __builtin_sqrt(value[i]);
   return result;
+#endif
 }
 
 // ln x for positive normal x: x = m 2^e with m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh(s), s = (m - 1) / (m + 1).
