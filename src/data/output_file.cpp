@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "data/write_all.h"
 
 namespace ridgeline::data {
 namespace {
@@ -66,13 +67,9 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 }
 
 void OutputFile::write_through(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail("cannot be written", count == 0 ? ENOSPC : errno);
-    written_ += count;
-    bytes = bytes.subspan(static_cast<size_t>(count));
-  }
+  const auto outcome = write_all(descriptor_, bytes);
+  written_ += outcome.written;
+  if (outcome.error != 0) fail("cannot be written", outcome.error);
 }
 
 void OutputFile::flush() {

@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include <numeric>
 #include <vector>
 
 #include "core/error.h"
+#include "data/file_size_limit.h"
 #include "data/temporary_folder.h"
 
 namespace ridgeline::data {
@@ -28,25 +27,6 @@ class TokenWriterTest : public testing::Test {
     writer.finish();
   }
   TemporaryFolder folder_;
-};
-
-// The limit of the process on file sizes stands in for a full disk: write() fails in the same way, with EFBIG.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    handler_ = ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    ::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
 };
 
 TEST_F(TokenWriterTest, WhatIsWrittenIsRead) {

@@ -1,0 +1,171 @@
+#include "report/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/error.h"
+#include "data/output_file.h"
+#include "data/write_all.h"
+
+namespace ridgeline::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void put(Json& object, const char* key, double value) {
+  object[key] = std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+void put(Json& object, const char* key, const std::optional<double>& value) {
+  if (value) put(object, key, *value);
+}
+
+[[noreturn]] void wrong_type(const std::string& where, const char* key, const Json& found, const char* expected) {
+  throw InputError("{}: {} = {}: expected {}", where, key, found.dump(), expected);
+}
+
+void get(const Json& object, const std::string& where, const char* key, double& value) {
+  const auto found = object.find(key);
+  if (found == object.end()) return;
+  if (found->is_null()) {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else if (found->is_number()) {
+    value = found->get<double>();
+  } else {
+    wrong_type(where, key, *found, "a number or null");
+  }
+}
+void get(const Json& object, const std::string& where, const char* key, std::optional<double>& value) {
+  if (object.contains(key)) get(object, where, key, value.emplace());
+}
+void get(const Json& object, const std::string& where, const char* key, int64_t& value) {
+  const auto found = object.find(key);
+  if (found == object.end()) return;
+  if (!found->is_number_integer() || (found->is_number_unsigned() && found->get<uint64_t>() > INT64_MAX)) {
+    wrong_type(where, key, *found, "a whole number");
+  }
+  value = found->get<int64_t>();
+}
+void get(const Json& object, const std::string& where, const char* key, bool& value) {
+  const auto found = object.find(key);
+  if (found == object.end()) return;
+  if (!found->is_boolean()) wrong_type(where, key, *found, "true or false");
+  value = found->get<bool>();
+}
+
+std::string read_whole(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    throw InputError("{}: is not a regular file; expected a metrics.jsonl", path);
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError("{}: cannot be opened: {}", path, std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad()) throw Failure("{}: cannot be read", path);
+  return text;
+}
+
+// Calls visit(line, metrics) for each whole line that is not blank.
+template <typename Visitor>
+void visit_lines(const std::string& path, std::string_view text, Visitor visit) {
+  int64_t number = 0;
+  for (auto end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    ++number;
+    const auto line = text.substr(0, end);
+    if (line.find_first_not_of(" \t\r") != line.npos) visit(line, parse_metrics(line, fmt::format("{}:{}", path, number)));
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+std::string to_json_line(const StepMetrics& metrics) {
+  Json object;
+  object["step"] = metrics.step;
+  object["tokens"] = metrics.tokens;
+  put(object, "loss", metrics.loss);
+  put(object, "grad_norm", metrics.grad_norm);
+  put(object, "lr", metrics.lr);
+  put(object, "step_seconds", metrics.step_seconds);
+  put(object, "tokens_per_second", metrics.tokens_per_second);
+  put(object, "tflops_per_device", metrics.tflops_per_device);
+  put(object, "mfu", metrics.mfu);
+  put(object, "hfu", metrics.hfu);
+  object["peak_memory"] = metrics.peak_memory;
+  put(object, "validation_loss", metrics.validation_loss);
+  put(object, "loss_scale", metrics.loss_scale);
+  if (metrics.skipped) object["skipped"] = true;
+  return object.dump();
+}
+
+StepMetrics parse_metrics(std::string_view line, const std::string& where) {
+  const auto object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains("step")) {
+    throw InputError("{}: expected a JSON object with a step; remove the line or move the file away", where);
+  }
+  StepMetrics metrics;
+  get(object, where, "step", metrics.step);
+  get(object, where, "tokens", metrics.tokens);
+  get(object, where, "loss", metrics.loss);
+  get(object, where, "grad_norm", metrics.grad_norm);
+  get(object, where, "lr", metrics.lr);
+  get(object, where, "step_seconds", metrics.step_seconds);
+  get(object, where, "tokens_per_second", metrics.tokens_per_second);
+  get(object, where, "tflops_per_device", metrics.tflops_per_device);
+  get(object, where, "mfu", metrics.mfu);
+  get(object, where, "hfu", metrics.hfu);
+  get(object, where, "peak_memory", metrics.peak_memory);
+  get(object, where, "validation_loss", metrics.validation_loss);
+  get(object, where, "loss_scale", metrics.loss_scale);
+  get(object, where, "skipped", metrics.skipped);
+  return metrics;
+}
+
+std::vector<StepMetrics> read_metrics(const std::string& path) {
+  std::vector<StepMetrics> all;
+  visit_lines(path, read_whole(path), [&](std::string_view, const StepMetrics& metrics) { all.push_back(metrics); });
+  return all;
+}
+
+MetricsFile::MetricsFile(std::string path, int64_t resumed_step) : path_(std::move(path)) {
+  std::error_code error;
+  if (std::filesystem::exists(path_, error)) {
+    const auto text = read_whole(path_);
+    std::string kept;
+    visit_lines(path_, text, [&](std::string_view line, const StepMetrics& metrics) {
+      if (metrics.step <= resumed_step) kept.append(line).append("\n");
+    });
+    if (kept != text) {
+      data::OutputFile rewritten(path_);
+      rewritten.write_array(std::span<const char>(kept));
+      rewritten.publish();
+    }
+  } else if (const auto folder = std::filesystem::path(path_).parent_path(); !folder.empty()) {
+    std::filesystem::create_directories(folder, error);  // where it fails, opening says why
+  }
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw Failure("{}: cannot be opened for writing: {}", path_, std::strerror(errno));
+}
+
+MetricsFile::~MetricsFile() { ::close(descriptor_); }
+
+void MetricsFile::append(const StepMetrics& metrics) {
+  const auto line = to_json_line(metrics) + "\n";
+  const auto begin = ::lseek(descriptor_, 0, SEEK_END);
+  const auto outcome = data::write_all(descriptor_, std::as_bytes(std::span(line)));
+  if (outcome.error == 0) return;
+  const bool taken_back = begin >= 0 && ::ftruncate(descriptor_, begin) == 0;
+  throw Failure("{}: the line of step {} cannot be written: {}{}", path_, metrics.step, std::strerror(outcome.error),
+                taken_back ? "" : "; its beginning stands in the file");
+}
+
+}  // namespace ridgeline::report
