@@ -129,8 +129,8 @@ std::string read_text(const Path& path, uint64_t limit) {
   const uint64_t size = std::filesystem::file_size(path, error);
   if (error) throw Failure("cannot read {}: {}", path.string(), error.message());
   if (size > limit) {
-    throw Failure("cannot read {}: it has {}, expected at most {}", path.string(), format_bytes(static_cast<double>(size)),
-                  format_bytes(static_cast<double>(limit)));
+    throw Failure("cannot read {}: it has {}, expected at most {}", path.string(),
+                  format_bytes(static_cast<double>(size)), format_bytes(static_cast<double>(limit)));
   }
   std::ifstream stream(path, std::ios::binary);
   std::string text(size, '\0');

@@ -1,7 +1,8 @@
-// The few file operations that writing a checkpoint needs, behind an interface, so that tests can fail and crash at each.
+// The few file operations that writing a checkpoint needs, behind an interface, so that tests can fail and crash at
+// each.
 //
-// Contract of every implementation: an operation that cannot be done throws Failure naming the path and the reason; what
-// was written is durable only after sync(), and a new name only after sync_directory() of its folder.
+// Contract of every implementation: an operation that cannot be done throws Failure naming the path and the reason;
+// what was written is durable only after sync(), and a new name only after sync_directory() of its folder.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// JSON from files that are hostile until checked: size and depth are bounded, duplicate keys are refused, and every access
-// says the file and the key where something else was found than expected.
+// JSON from files that are hostile until checked: size and depth are bounded, duplicate keys are refused, and every
+// access says the file and the key where something else was found than expected.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace ridgeline::checkpoint {
 
-// Throws InputError naming `where` for text that is not one JSON document, nests deeper than `max_depth` or repeats a key.
+// Throws InputError naming `where` for text that is not one JSON document, nests deeper than `max_depth` or repeats a
+// key.
 nlohmann::json parse_json(std::string_view text, const std::string& where, int max_depth = 64);
 
 // The value at `key` of `object`, InputError where there is none or it is of another type.

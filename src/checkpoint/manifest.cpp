@@ -38,7 +38,8 @@ FileRecord decode_file(const json& value, const std::string& where) {
   FileRecord file;
   file.name = json_string(value, "name", where);
   // A plain name: a path could read any file of the machine into the model.
-  if (file.name.empty() || file.name.front() == '.' || file.name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+  if (file.name.empty() || file.name.front() == '.' ||
+      file.name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
     throw InputError("{}: file name \"{}\", expected a plain name inside the checkpoint's folder", where, file.name);
   }
   file.size = static_cast<uint64_t>(json_count(value, "size", where));
@@ -87,8 +88,9 @@ TensorRecord decode_tensor(const std::string& name, const json& value, size_t fi
 }  // namespace
 
 const TensorRecord* Manifest::find(const std::string& name) const {
-  auto found = std::lower_bound(tensors.begin(), tensors.end(), name,
-                                [](const TensorRecord& tensor, const std::string& wanted) { return tensor.name < wanted; });
+  auto found =
+      std::lower_bound(tensors.begin(), tensors.end(), name,
+                       [](const TensorRecord& tensor, const std::string& wanted) { return tensor.name < wanted; });
   return found != tensors.end() && found->name == name ? &*found : nullptr;
 }
 
@@ -99,12 +101,9 @@ std::string encode_manifest(const Manifest& manifest) {
   }
   json tensors = json::object();
   for (const TensorRecord& tensor : manifest.tensors) tensors[tensor.name] = encode_tensor(tensor);
-  json document = {{"format", Manifest::kFormat},
-                   {"step", manifest.step},
-                   {"consumed_samples", manifest.consumed_samples},
-                   {"state", manifest.state},
-                   {"files", std::move(files)},
-                   {"tensors", std::move(tensors)}};
+  json document = {
+      {"format", Manifest::kFormat}, {"step", manifest.step},     {"consumed_samples", manifest.consumed_samples},
+      {"state", manifest.state},     {"files", std::move(files)}, {"tensors", std::move(tensors)}};
   try {
     document["xxh3"] = checksum_text(checksum_of_json(document));
     return document.dump() + "\n";
@@ -124,7 +123,8 @@ Manifest decode_manifest(const std::string& text, const std::string& where) {
   document.erase("xxh3");
   const std::string found = checksum_text(checksum_of_json(document));
   if (found != checksum) {
-    throw InputError("{}: its content has the checksum {}, but it says {}; the file is damaged", where, found, checksum);
+    throw InputError("{}: its content has the checksum {}, but it says {}; the file is damaged", where, found,
+                     checksum);
   }
   Manifest manifest;
   manifest.step = json_count(document, "step", where);

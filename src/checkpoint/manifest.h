@@ -1,7 +1,8 @@
 // Manifest: what a checkpoint holds and where, as written in its manifest.json (docs/checkpoints.md has the format).
 //
-// It knows tensors by their global names and shapes and says which file holds which slice of each; nothing in it depends
-// on the layout of the ranks that wrote it. The index that each rank leaves for the publisher is a manifest of one file.
+// It knows tensors by their global names and shapes and says which file holds which slice of each; nothing in it
+// depends on the layout of the ranks that wrote it. The index that each rank leaves for the publisher is a manifest of
+// one file.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,8 @@ struct Manifest {
 
 std::string encode_manifest(const Manifest& manifest);
 
-// InputError naming `where` and the key for anything that encode_manifest would not have written: another format, a wrong
-// checksum of the manifest itself, file names that leave the folder, slices that leave their tensor.
+// InputError naming `where` and the key for anything that encode_manifest would not have written: another format, a
+// wrong checksum of the manifest itself, file names that leave the folder, slices that leave their tensor.
 Manifest decode_manifest(const std::string& text, const std::string& where);
 
 // Reads and decodes the manifest or index at `path`. Failure where there is none.

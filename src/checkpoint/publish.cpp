@@ -18,9 +18,10 @@ Manifest read_index(const Path& temporary, int64_t step, int64_t rank) {
   const Path path = temporary / rank_index_name(rank);
   std::error_code error;
   if (!std::filesystem::exists(path, error)) {
-    throw Failure("cannot publish the checkpoint of step {}: rank {} left no {}; it failed to write its part, or does not "
-                  "see the same folder",
-                  step, rank, path.string());
+    throw Failure(
+        "cannot publish the checkpoint of step {}: rank {} left no {}; it failed to write its part, or does not "
+        "see the same folder",
+        step, rank, path.string());
   }
   Manifest index = read_manifest(path);
   if (index.step != step || index.files.size() != 1 || index.files[0].name != rank_file_name(rank)) {
@@ -40,9 +41,10 @@ void add_index(Manifest index, int64_t rank, Manifest& manifest, std::map<std::s
     auto [found, added] = tensors.try_emplace(part.name, TensorRecord{part.name, part.dtype, part.shape, {}});
     TensorRecord& whole = found->second;
     if (whole.dtype != part.dtype || whole.shape != part.shape) {
-      throw Failure("cannot publish the checkpoint of step {}: tensor \"{}\" is {} {} in rank {}, but {} {} in lower ranks",
-                    manifest.step, part.name, to_string(part.dtype), shape_text(part.shape), rank,
-                    to_string(whole.dtype), shape_text(whole.shape));
+      throw Failure(
+          "cannot publish the checkpoint of step {}: tensor \"{}\" is {} {} in rank {}, but {} {} in lower ranks",
+          manifest.step, part.name, to_string(part.dtype), shape_text(part.shape), rank, to_string(whole.dtype),
+          shape_text(whole.shape));
     }
     for (Piece& piece : part.pieces) {
       piece.file = rank;

@@ -31,11 +31,12 @@ const TensorRecord& CheckpointReader::find_tensor(const std::string& name, DType
   if (tensor == nullptr) {
     std::vector<std::string> names;
     for (const TensorRecord& each : manifest_.tensors) names.push_back(each.name);
-    throw InputError("{}: no tensor \"{}\" among its {}{}", path_.string(), name, names.size(), did_you_mean(name, names));
+    throw InputError("{}: no tensor \"{}\" among its {}{}", path_.string(), name, names.size(),
+                     did_you_mean(name, names));
   }
   if (tensor->shape != shape) {
-    throw InputError("{}: tensor \"{}\" has the shape {}, expected {}; the checkpoint is of another model", path_.string(),
-                     name, shape_text(tensor->shape), shape_text(shape));
+    throw InputError("{}: tensor \"{}\" has the shape {}, expected {}; the checkpoint is of another model",
+                     path_.string(), name, shape_text(tensor->shape), shape_text(shape));
   }
   if (tensor->dtype != dtype) {
     throw InputError("{}: tensor \"{}\" is {}, expected {}", path_.string(), name, to_string(tensor->dtype),
@@ -76,8 +77,9 @@ void CheckpointReader::read_piece(const TensorRecord& tensor, const Piece& piece
   const std::span<const std::byte> bytes = file.bytes(*entry);
   const uint64_t expected = static_cast<uint64_t>(piece.slice.elements() * element_size(tensor.dtype));
   if (entry->dtype != tensor.dtype || bytes.size() != expected) {
-    throw InputError("{}: \"{}\" has {} bytes of {}, the manifest expects {} of {} for tensor \"{}\"", file.path().string(),
-                     piece.key, bytes.size(), to_string(entry->dtype), expected, to_string(tensor.dtype), tensor.name);
+    throw InputError("{}: \"{}\" has {} bytes of {}, the manifest expects {} of {} for tensor \"{}\"",
+                     file.path().string(), piece.key, bytes.size(), to_string(entry->dtype), expected,
+                     to_string(tensor.dtype), tensor.name);
   }
   copy_slice(piece.slice, bytes, slice, destination, element_size(tensor.dtype));
   file.forget(bytes);

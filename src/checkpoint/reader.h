@@ -25,13 +25,14 @@ namespace ridgeline::checkpoint {
 
 class CheckpointReader {
  public:
-  explicit CheckpointReader(const Path& path);  // of one checkpoint; InputError or Failure where its manifest is not good
+  explicit CheckpointReader(
+      const Path& path);  // of one checkpoint; InputError or Failure where its manifest is not good
 
   const Path& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
 
-  // Fills `destination` with the elements of `slice` of the tensor `name`. InputError naming the tensor where there is no
-  // such tensor, its dtype or global shape is another, or pieces are missing or disagree with their files.
+  // Fills `destination` with the elements of `slice` of the tensor `name`. InputError naming the tensor where there is
+  // no such tensor, its dtype or global shape is another, or pieces are missing or disagree with their files.
   void read(const std::string& name, DType dtype, const std::vector<int64_t>& shape, const Slice& slice,
             std::span<std::byte> destination);
 

@@ -1,11 +1,12 @@
-// The safetensors file format: 8 bytes with the header's length (little-endian), a JSON header, then the tensors' bytes.
+// The safetensors file format: 8 bytes with the header's length (little-endian), a JSON header, then the tensors'
+// bytes.
 //
 // Source: the format section of the README of huggingface/safetensors. Files are interchangeable with the safetensors
-// package. Beyond what the format asks, the writer orders tensors by falling element size and pads the header to 8 bytes,
-// so that every tensor is aligned to its elements.
+// package. Beyond what the format asks, the writer orders tensors by falling element size and pads the header to 8
+// bytes, so that every tensor is aligned to its elements.
 //
-// Reading treats the file as hostile: nothing is touched that was not checked against the file's size. What is wrong with
-// a file is an InputError that names the file and the tensor, what was found and what was expected.
+// Reading treats the file as hostile: nothing is touched that was not checked against the file's size. What is wrong
+// with a file is an InputError that names the file and the tensor, what was found and what was expected.
 #pragma once
 
 #include <cstdint>

@@ -28,9 +28,8 @@ json header_json(const SafetensorsHeader& header) {
   json object = json::object();
   if (!header.metadata.empty()) object[kMetadataKey] = header.metadata;
   for (const TensorEntry& tensor : header.tensors) {
-    object[tensor.name] = {{"dtype", to_string(tensor.dtype)},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {tensor.begin, tensor.end}}};
+    object[tensor.name] = {
+        {"dtype", to_string(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}};
   }
   return object;
 }
@@ -66,8 +65,8 @@ TensorEntry decode_tensor(const std::string& name, const json& value, uint64_t d
   const std::optional<int64_t> bytes = checked_bytes(tensor.shape, tensor.dtype);
   if (!bytes) throw InputError("{}: shape {} is too large", where, shape_text(tensor.shape));
   if (tensor.begin > tensor.end || tensor.end > data_size) {
-    throw InputError("{}: data_offsets {}..{}, expected a range inside the file's {} bytes of data", where, tensor.begin,
-                     tensor.end, data_size);
+    throw InputError("{}: data_offsets {}..{}, expected a range inside the file's {} bytes of data", where,
+                     tensor.begin, tensor.end, data_size);
   }
   if (tensor.end - tensor.begin != static_cast<uint64_t>(*bytes)) {
     throw InputError("{}: data_offsets span {} bytes, expected {} for {} {}", where, tensor.end - tensor.begin, *bytes,
@@ -80,7 +79,8 @@ Metadata decode_metadata(const json& value, const std::string& where) {
   if (!value.is_object()) throw InputError("{}: __metadata__ is not an object of strings", where);
   Metadata metadata;
   for (const auto& [key, text] : value.items()) {
-    if (!text.is_string()) throw InputError("{}: __metadata__ \"{}\" is {}, expected a string", where, key, text.type_name());
+    if (!text.is_string())
+      throw InputError("{}: __metadata__ \"{}\" is {}, expected a string", where, key, text.type_name());
     metadata[key] = text.get<std::string>();
   }
   return metadata;
@@ -100,8 +100,8 @@ void check_tiling(const std::vector<TensorEntry>& tensors, uint64_t data_size, c
     previous = &tensor.name;
   }
   if (end != data_size) {
-    throw InputError("{}: {} bytes of data, but the tensors take {}; the file is damaged or cut short", where, data_size,
-                     end);
+    throw InputError("{}: {} bytes of data, but the tensors take {}; the file is damaged or cut short", where,
+                     data_size, end);
   }
 }
 
@@ -116,7 +116,8 @@ SafetensorsHeader plan_safetensors(std::vector<TensorEntry> tensors, Metadata me
   std::unordered_set<std::string> names;
   uint64_t end = 0;
   for (TensorEntry& tensor : tensors) {
-    if (tensor.name == kMetadataKey) throw InputError("a tensor cannot be called {}: the format reserves it", kMetadataKey);
+    if (tensor.name == kMetadataKey)
+      throw InputError("a tensor cannot be called {}: the format reserves it", kMetadataKey);
     if (!names.insert(tensor.name).second) throw InputError("tensor \"{}\" is written twice", tensor.name);
     const std::optional<int64_t> bytes = checked_bytes(tensor.shape, tensor.dtype);
     if (!bytes) {
@@ -149,9 +150,10 @@ SafetensorsHeader decode_header(std::span<const std::byte> head, uint64_t file_s
   }
   const uint64_t length = little_endian(head.first(8));
   if (length > kMaxHeader || length > file_size - 8 || length > head.size() - 8) {
-    throw InputError("{}: a header of {} bytes is announced in a file of {}, expected at most {}; not a safetensors file, "
-                     "or cut short",
-                     where, length, file_size, std::min(kMaxHeader, file_size - 8));
+    throw InputError(
+        "{}: a header of {} bytes is announced in a file of {}, expected at most {}; not a safetensors file, "
+        "or cut short",
+        where, length, file_size, std::min(kMaxHeader, file_size - 8));
   }
   const std::string_view text(reinterpret_cast<const char*>(head.data()) + 8, length);
   const json object = parse_json(text, where, 4);

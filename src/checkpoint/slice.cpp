@@ -57,8 +57,8 @@ void cut_range(const Box& box, size_t dim, int64_t begin, int64_t end, std::vect
   if (end % row != 0) cut_range(rows(last_row, last_row + 1), dim + 1, 0, end % row, parts);
 }
 
-// How many trailing dimensions of `part` are contiguous in `box`, counting the first that is cut: the length of a run is
-// the product of their extents.
+// How many trailing dimensions of `part` are contiguous in `box`, counting the first that is cut: the length of a run
+// is the product of their extents.
 size_t run_dimensions(const Box& part, const Box& box) {
   size_t count = 0;
   const size_t dimensions = part.extent.size();
@@ -78,8 +78,7 @@ struct Side {
 void copy_box(const Box& part, const Side& from, const std::byte* source, const Side& to, std::byte* destination,
               int64_t element_bytes) {
   const size_t dimensions = part.extent.size();
-  const size_t outer =
-      dimensions - std::min(run_dimensions(part, from.slice.box), run_dimensions(part, to.slice.box));
+  const size_t outer = dimensions - std::min(run_dimensions(part, from.slice.box), run_dimensions(part, to.slice.box));
   int64_t run = 1;
   for (size_t dim = outer; dim < dimensions; ++dim) run *= part.extent[dim];
   int64_t read = position_in(from.slice.box, from.strides, part) - from.slice.range.begin;

@@ -1,8 +1,9 @@
 // Slice: a piece of a global tensor, free of any layout of ranks.
 //
-// A slice is a box of the global tensor, and a half-open range of that box's elements counted in row-major order. The box
-// says how tensor parallelism cut the tensor; the range says how flat buffers (ZeRO shards, reduction buckets) cut what
-// was left, which happens at any element. The bytes of a slice are its elements in that order, with nothing between.
+// A slice is a box of the global tensor, and a half-open range of that box's elements counted in row-major order. The
+// box says how tensor parallelism cut the tensor; the range says how flat buffers (ZeRO shards, reduction buckets) cut
+// what was left, which happens at any element. The bytes of a slice are its elements in that order, with nothing
+// between.
 //
 // Any two slices of the same tensor can be copied into each other; only what both hold is copied. All of loading a
 // checkpoint into another layout is this one operation.

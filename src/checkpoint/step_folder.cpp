@@ -9,17 +9,23 @@ namespace {
 
 const char* suffix(FolderState state) {
   switch (state) {
-    case FolderState::complete: return "";
-    case FolderState::temporary: return ".tmp";
-    case FolderState::replaced: return ".replaced";
-    case FolderState::removed: return ".removed";
+    case FolderState::complete:
+      return "";
+    case FolderState::temporary:
+      return ".tmp";
+    case FolderState::replaced:
+      return ".replaced";
+    case FolderState::removed:
+      return ".removed";
   }
   return "";
 }
 
 }  // namespace
 
-std::string step_folder_name(int64_t step, FolderState state) { return fmt::format("step-{:08}{}", step, suffix(state)); }
+std::string step_folder_name(int64_t step, FolderState state) {
+  return fmt::format("step-{:08}{}", step, suffix(state));
+}
 
 std::optional<StepFolder> parse_step_folder(std::string_view name) {
   constexpr std::string_view kPrefix = "step-";

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
-
 #include <utility>
 
 #include "checkpoint/manifest.h"
@@ -51,11 +50,11 @@ FilePlan plan_file(const std::vector<TensorShard>& shards, int64_t step, int64_t
     const std::string key = unused_key(shard.name, plan.shard_of_key);
     plan.shard_of_key[key] = number;
     // A range inside a box is no rectangle: it is stored as a row of elements.
-    entries.push_back({key, shard.dtype,
-                       whole_box ? shard.slice.box.extent : std::vector<int64_t>{shard.slice.elements()}, 0, 0});
+    entries.push_back(
+        {key, shard.dtype, whole_box ? shard.slice.box.extent : std::vector<int64_t>{shard.slice.elements()}, 0, 0});
   }
-  plan.header = plan_safetensors(
-      std::move(entries), {{"format", "pt"}, {"step", std::to_string(step)}, {"rank", std::to_string(rank)}});
+  plan.header = plan_safetensors(std::move(entries),
+                                 {{"format", "pt"}, {"step", std::to_string(step)}, {"rank", std::to_string(rank)}});
   return plan;
 }
 
@@ -72,7 +71,8 @@ Manifest make_index(const std::vector<TensorShard>& shards, const FilePlan& plan
     const TensorShard& shard = shards[plan.shard_of_key.at(entry.name)];
     auto [record, added] = tensors.try_emplace(shard.name, TensorRecord{shard.name, shard.dtype, shard.shape, {}});
     if (!added && (record->second.dtype != shard.dtype || record->second.shape != shard.shape)) {
-      throw InternalError("checkpoint: two pieces of tensor \"{}\" disagree about its dtype or global shape", shard.name);
+      throw InternalError("checkpoint: two pieces of tensor \"{}\" disagree about its dtype or global shape",
+                          shard.name);
     }
     record->second.pieces.push_back({0, entry.name, shard.slice});
   }
@@ -103,10 +103,11 @@ void ShardWriter::write(const std::vector<TensorShard>& shards, uint64_t bytes_o
   const uint64_t needed = std::max(plan.header.file_size, bytes_of_all_ranks);
   const uint64_t available = files_.free_bytes(temporary);
   if (needed > available) {
-    throw Failure("the checkpoint of step {} needs {} in {}, but only {} are free; free space there, keep fewer "
-                  "checkpoints (checkpoint.keep) or choose another run folder (training.run)",
-                  step_, format_bytes(static_cast<double>(needed)), folder_.string(),
-                  format_bytes(static_cast<double>(available)));
+    throw Failure(
+        "the checkpoint of step {} needs {} in {}, but only {} are free; free space there, keep fewer "
+        "checkpoints (checkpoint.keep) or choose another run folder (training.run)",
+        step_, format_bytes(static_cast<double>(needed)), folder_.string(),
+        format_bytes(static_cast<double>(available)));
   }
   try {
     const FileDigest digest = write_file(shards, plan, file, files_);

@@ -4,10 +4,11 @@
 //   every rank   barrier; if any rank failed, all stop here
 //   rank 0       publish(folder, step, world, progress);  prune(folder, keep);
 //
-// Every element of every tensor must be in exactly one rank's shards: what is replicated is written by one of its holders.
-// The folder must be the same for all ranks (a shared file system). Until publish has renamed `step-N.tmp` to `step-N`
-// nothing that reads checkpoints sees the new one; from then on it is whole. Rank 0 removes what earlier, interrupted
-// saves left. One save at a time in a folder. Nothing here touches devices, so a thread may run it on copies in host memory.
+// Every element of every tensor must be in exactly one rank's shards: what is replicated is written by one of its
+// holders. The folder must be the same for all ranks (a shared file system). Until publish has renamed `step-N.tmp` to
+// `step-N` nothing that reads checkpoints sees the new one; from then on it is whole. Rank 0 removes what earlier,
+// interrupted saves left. One save at a time in a folder. Nothing here touches devices, so a thread may run it on
+// copies in host memory.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +38,10 @@ class ShardWriter {
  public:
   ShardWriter(Path folder, int64_t step, int64_t rank, FileSystem& files = real_file_system());
 
-  // Writes this rank's file and index, durable on return. `bytes_of_all_ranks`, where the caller knows it, is what must be
-  // free on the folder's file system before anything is written; otherwise it is this rank's own share.
-  // Failure where space is short or the disk fails (its own partial file is gone then), InternalError for shards that are
-  // not slices of their tensors.
+  // Writes this rank's file and index, durable on return. `bytes_of_all_ranks`, where the caller knows it, is what must
+  // be free on the folder's file system before anything is written; otherwise it is this rank's own share. Failure
+  // where space is short or the disk fails (its own partial file is gone then), InternalError for shards that are not
+  // slices of their tensors.
   void write(const std::vector<TensorShard>& shards, uint64_t bytes_of_all_ranks = 0);
 
  private:
@@ -55,8 +56,8 @@ struct Progress {
   nlohmann::json state = nlohmann::json::object();  // finite numbers only: JSON has no others
 };
 
-// Makes the checkpoint of `world` ranks visible and returns its folder. Failure naming the rank whose part is missing, or
-// the tensor that has a gap, an overlap or different shapes in two ranks.
+// Makes the checkpoint of `world` ranks visible and returns its folder. Failure naming the rank whose part is missing,
+// or the tensor that has a gap, an overlap or different shapes in two ranks.
 Path publish(const Path& folder, int64_t step, int64_t world, const Progress& progress,
              FileSystem& files = real_file_system());
 

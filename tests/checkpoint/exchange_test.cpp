@@ -1,5 +1,5 @@
-// The half of safetensors_exchange.py that runs here: reads in.safetensors of the folder $RIDGELINE_EXCHANGE, checks the
-// values, and writes the same tensors to out.safetensors. Without the variable there is nothing to exchange.
+// The half of safetensors_exchange.py that runs here: reads in.safetensors of the folder $RIDGELINE_EXCHANGE, checks
+// the values, and writes the same tensors to out.safetensors. Without the variable there is nothing to exchange.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,12 +1,14 @@
 // A file system that fails on command, over the real one.
 //
-//   full_after    bytes that fit; the write that goes past them stores what fits and throws Failure, as a full disk does
-//   crash_at      number of the operation that the power fails at (each write, sync, rename ... is one). It throws Crash,
+//   full_after    bytes that fit; the write that goes past them stores what fits and throws Failure, as a full disk
+//   does crash_at      number of the operation that the power fails at (each write, sync, rename ... is one). It throws
+//   Crash,
 //                 every later operation does too, and power_cycle() then takes from the disk what was not made durable:
 //                 bytes after a file's last sync, and names and renames after their folder's last sync_directory. With
 //                 `keep_unsynced` the disk happened to store all of it: both worlds must be survivable.
 //
-// Nothing is really flushed, so tests that save often are quick. A removal that the crash hits has removed the first half of the folder's files.
+// Nothing is really flushed, so tests that save often are quick. A removal that the crash hits has removed the first
+// half of the folder's files.
 #pragma once
 
 #include <algorithm>

@@ -26,13 +26,15 @@ TEST(JsonInput, BoundsDepthWithoutRecursion) {
 }
 
 TEST(JsonInput, AccessSaysWhatWasFound) {
-  const auto value = parse_json(R"({"n":-1,"f":1.5,"s":"text","big":18446744073709551615,"list":[1,"2"]})", "file.json");
+  const auto value =
+      parse_json(R"({"n":-1,"f":1.5,"s":"text","big":18446744073709551615,"list":[1,"2"]})", "file.json");
   EXPECT_THAT(message_of<InputError>([&] { json_count(value, "n", "file.json"); }), HasSubstr("\"n\" is -1"));
   EXPECT_THAT(message_of<InputError>([&] { json_count(value, "f", "file.json"); }), HasSubstr("whole number"));
   EXPECT_THAT(message_of<InputError>([&] { json_count(value, "big", "file.json"); }), HasSubstr("whole number"));
   EXPECT_THAT(message_of<InputError>([&] { json_count(value, "s", "file.json"); }), HasSubstr("\"text\""));
   EXPECT_THAT(message_of<InputError>([&] { json_string(value, "n", "file.json"); }), HasSubstr("a string"));
-  EXPECT_THAT(message_of<InputError>([&] { json_counts(value, "list", "file.json"); }), HasSubstr("\"list\" is [1,\"2\"]"));
+  EXPECT_THAT(message_of<InputError>([&] { json_counts(value, "list", "file.json"); }),
+              HasSubstr("\"list\" is [1,\"2\"]"));
   EXPECT_THAT(message_of<InputError>([&] { json_field(value, "none", "file.json"); }), HasSubstr("missing"));
 }
 

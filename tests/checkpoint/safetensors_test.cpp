@@ -27,13 +27,14 @@ std::string refusal(const std::string& bytes) {
   return message_of<InputError>([&] { decode(bytes); });
 }
 
-TensorEntry entry(const std::string& name, DType dtype, std::vector<int64_t> shape) { return {name, dtype, shape, 0, 0}; }
+TensorEntry entry(const std::string& name, DType dtype, std::vector<int64_t> shape) {
+  return {name, dtype, shape, 0, 0};
+}
 
 TEST(Safetensors, ReadsAFileOfThePythonPackage) {
   // safetensors.numpy.save({"b": [[1, 2]] of float32, "a": [1, 2, 3] of uint8}, {"k": "v"})
-  const std::string header =
-      R"({"__metadata__":{"k":"v"},"b":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
-      R"("a":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}} )";
+  const std::string header = R"({"__metadata__":{"k":"v"},"b":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
+                             R"("a":{"dtype":"U8","shape":[3],"data_offsets":[8,11]}} )";
   const std::string data("\x00\x00\x80\x3f\x00\x00\x00\x40\x01\x02\x03", 11);
   ScratchFolder folder;
   spill(folder.path() / "x", with_header(header, data));
@@ -53,9 +54,10 @@ TEST(Safetensors, ReadsAFileOfThePythonPackage) {
 
 TEST(Safetensors, WritesWhatItReads) {
   ScratchFolder folder;
-  const SafetensorsHeader plan = plan_safetensors({entry("odd", DType::U8, {3}), entry("scalar", DType::F64, {}),
-                                                   entry("empty", DType::F32, {0, 4}), entry("half", DType::BF16, {2, 2})},
-                                                  {{"format", "pt"}});
+  const SafetensorsHeader plan =
+      plan_safetensors({entry("odd", DType::U8, {3}), entry("scalar", DType::F64, {}),
+                        entry("empty", DType::F32, {0, 4}), entry("half", DType::BF16, {2, 2})},
+                       {{"format", "pt"}});
   SafetensorsWriter writer(real_file_system(), folder.path() / "x", plan);
   std::string data = "01234567abcdefghXYZ";
   for (char& letter : data) writer.write(std::as_bytes(std::span(&letter, 1)));
@@ -90,13 +92,13 @@ TEST(Safetensors, WriterInsistsOnAllBytes) {
 TEST(Safetensors, PlanRefusesWhatTheFormatCannotHold) {
   EXPECT_THAT(message_of<InputError>([] { plan_safetensors({entry("__metadata__", DType::U8, {1})}, {}); }),
               HasSubstr("reserves"));
-  EXPECT_THAT(message_of<InputError>([] {
-                plan_safetensors({entry("a", DType::U8, {1}), entry("a", DType::U8, {1})}, {});
-              }),
-              HasSubstr("\"a\" is written twice"));
+  EXPECT_THAT(
+      message_of<InputError>([] { plan_safetensors({entry("a", DType::U8, {1}), entry("a", DType::U8, {1})}, {}); }),
+      HasSubstr("\"a\" is written twice"));
   EXPECT_THAT(message_of<InputError>([] { plan_safetensors({entry("a", DType::F64, {1LL << 40, 1LL << 30})}, {}); }),
               HasSubstr("too large"));
-  EXPECT_THAT(message_of<InputError>([] { plan_safetensors({entry("a\xff", DType::U8, {1})}, {}); }), HasSubstr("UTF-8"));
+  EXPECT_THAT(message_of<InputError>([] { plan_safetensors({entry("a\xff", DType::U8, {1})}, {}); }),
+              HasSubstr("UTF-8"));
 }
 
 TEST(Safetensors, RefusesDamagedHeads) {
@@ -128,7 +130,8 @@ TEST(Safetensors, RefusesHostileTensors) {
   EXPECT_THAT(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,9]})"), HasSubstr("inside the file's 8 bytes"));
   EXPECT_THAT(one(R"({"dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551615]})"), HasSubstr("data_offsets"));
   EXPECT_THAT(one(R"({"dtype":"F32","shape":[1],"data_offsets":[0,8]})"), HasSubstr("span 8 bytes, expected 4"));
-  EXPECT_THAT(one(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})"), HasSubstr("8 bytes of data, but the tensors take 4"));
+  EXPECT_THAT(one(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})"),
+              HasSubstr("8 bytes of data, but the tensors take 4"));
   EXPECT_THAT(one(R"({"dtype":"F32","shape":[1],"data_offsets":[4,8]})"), HasSubstr("hole"));
 }
 

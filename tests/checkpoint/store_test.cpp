@@ -23,8 +23,8 @@ TEST(Store, NamesAreReadAsTheyAreWritten) {
     }
   }
   EXPECT_EQ(step_folder_name(100, FolderState::temporary), "step-00000100.tmp");
-  for (const char* name : {"step-100", "step-00000100.bak", "step-", "step--0000001", "epoch-00000100", "step-00000100 ",
-                           "step-99999999999999999999"}) {
+  for (const char* name : {"step-100", "step-00000100.bak", "step-", "step--0000001", "epoch-00000100",
+                           "step-00000100 ", "step-99999999999999999999"}) {
     EXPECT_EQ(parse_step_folder(name), std::nullopt) << name;
   }
 }
@@ -44,9 +44,9 @@ TEST(Store, FallsBackToTheNewestThatIsWholeAndSaysWhy) {
   std::vector<std::string> reasons;
   const auto newest = newest_complete(folder.path(), [&](const std::string& reason) { reasons.push_back(reason); });
   EXPECT_EQ(newest, folder.path() / "step-00000002");
-  EXPECT_THAT(reasons, ElementsAre(HasSubstr("step-00000005 is not usable: it has no manifest.json"),
-                                   HasSubstr("rank-00000.safetensors has 9 bytes, expected"),
-                                   HasSubstr("the file is damaged")));
+  EXPECT_THAT(reasons,
+              ElementsAre(HasSubstr("step-00000005 is not usable: it has no manifest.json"),
+                          HasSubstr("rank-00000.safetensors has 9 bytes, expected"), HasSubstr("the file is damaged")));
   EXPECT_EQ(newest_complete(folder.path() / "none"), std::nullopt);
 }
 
@@ -69,8 +69,9 @@ Manifest sample_manifest() {
   manifest.consumed_samples = 56;
   manifest.state = {{"loss_scale", 65536.0}, {"config", "[model]\nlayers = 2\n"}, {"small", 1e-310}};
   manifest.files = {{"rank-00000.safetensors", 128, 0x0123456789abcdef}};
-  manifest.tensors = {{"a", DType::F32, {2, 3}, {{0, "a", {{{0, 1}, {2, 2}}, {1, 3}}}, {0, "a#1", whole_slice({2, 3})}}},
-                      {"b", DType::I64, {}, {{0, "b", whole_slice({})}}}};
+  manifest.tensors = {
+      {"a", DType::F32, {2, 3}, {{0, "a", {{{0, 1}, {2, 2}}, {1, 3}}}, {0, "a#1", whole_slice({2, 3})}}},
+      {"b", DType::I64, {}, {{0, "b", whole_slice({})}}}};
   return manifest;
 }
 
@@ -110,7 +111,8 @@ TEST(ManifestFile, RefusesWhatIsHostileThoughItsChecksumFits) {
   EXPECT_THAT(refusal([&](Manifest& manifest) { piece(manifest).slice.range.end = 5; }), HasSubstr("range 1..5"));
   EXPECT_THAT(refusal([&](Manifest& manifest) { piece(manifest).slice.box.offset[1] = 2; }),
               HasSubstr("m: tensor \"a\", piece 0"));
-  EXPECT_THAT(refusal([&](Manifest& manifest) { piece(manifest).slice.box.extent.pop_back(); }), HasSubstr("1 extents"));
+  EXPECT_THAT(refusal([&](Manifest& manifest) { piece(manifest).slice.box.extent.pop_back(); }),
+              HasSubstr("1 extents"));
   EXPECT_THAT(refusal([&](Manifest& manifest) { manifest.tensors[0].shape = {1LL << 40, 1LL << 40}; }),
               HasSubstr("too large"));
   EXPECT_THAT(refusal([&](Manifest& manifest) { manifest.step = -1; }), HasSubstr("\"step\" is -1"));
