@@ -1,5 +1,6 @@
 // ridgeline: the command. Knows no libtorch and starts at once; see find_engine.h for what computes with tensors.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "cli/commands.h"
 #include "cli/guarded.h"

@@ -251,7 +251,9 @@ void LocalRanks::rank_ended(int rank, int status) {
   const int code = killed ? 1 : WEXITSTATUS(status);
   if (code == 0 || first_failure_) return;
   first_failure_ = code;
-  if (killed) {
+  if (killed && interrupts_ > 1) {
+    spdlog::warn("interrupted twice: killed all ranks, nothing more was saved");
+  } else if (killed) {
     const int number = WTERMSIG(status);
     spdlog::error("rank {} was killed by signal {} ({})", rank, number,
                   number == SIGKILL ? "out of memory?" : strsignal(number));
