@@ -1,0 +1,2 @@
+// Stand-in: see ../README.md.
+#pragma once

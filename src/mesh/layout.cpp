@@ -1,0 +1,102 @@
+#include "mesh/layout.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace ridgeline::mesh {
+namespace {
+
+std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank) {
+  switch (role) {
+    case Role::world: {
+      std::vector<int64_t> all(static_cast<std::size_t>(shape.ranks()));
+      for (std::size_t index = 0; index < all.size(); ++index) all[index] = static_cast<int64_t>(index);
+      return all;
+    }
+    case Role::tensor: return shape.slice(Axis::tensor, rank);
+    case Role::data: return shape.slice(Axis::data, rank);
+    case Role::tied: {
+      const std::vector<int64_t> stages = shape.slice(Axis::pipeline, rank);
+      if (rank == stages.front() || rank == stages.back()) {
+        if (stages.size() > 1) return {stages.front(), stages.back()};
+      }
+      return {rank};
+    }
+    case Role::pipeline:
+    case Role::forward:
+    case Role::backward: return shape.slice(Axis::pipeline, rank);
+  }
+  throw InternalError("role {}", static_cast<int>(role));
+}
+
+bool may_share(Role role) { return role != Role::forward && role != Role::backward; }
+
+}  // namespace
+
+std::string to_string(Role role) {
+  switch (role) {
+    case Role::world: return "world";
+    case Role::tensor: return "tensor";
+    case Role::data: return "data";
+    case Role::pipeline: return "pipeline";
+    case Role::tied: return "tied";
+    case Role::forward: return "forward";
+    case Role::backward: return "backward";
+  }
+  throw InternalError("role {}", static_cast<int>(role));
+}
+
+int64_t MeshShape::size(Axis axis) const {
+  switch (axis) {
+    case Axis::pipeline: return pipeline;
+    case Axis::data: return data;
+    case Axis::tensor: return tensor;
+  }
+  throw InternalError("axis {}", static_cast<int>(axis));
+}
+
+int64_t MeshShape::coordinate(Axis axis, int64_t rank) const {
+  switch (axis) {
+    case Axis::pipeline: return rank / (data * tensor);
+    case Axis::data: return rank / tensor % data;
+    case Axis::tensor: return rank % tensor;
+  }
+  throw InternalError("axis {}", static_cast<int>(axis));
+}
+
+int64_t MeshShape::rank_at(int64_t pipeline_index, int64_t data_index, int64_t tensor_index) const {
+  return (pipeline_index * data + data_index) * tensor + tensor_index;
+}
+
+std::vector<int64_t> MeshShape::slice(Axis axis, int64_t rank) const {
+  const int64_t stride = axis == Axis::tensor ? 1 : axis == Axis::data ? tensor : tensor * data;
+  const int64_t first = rank - coordinate(axis, rank) * stride;
+  std::vector<int64_t> members(static_cast<std::size_t>(size(axis)));
+  for (std::size_t index = 0; index < members.size(); ++index) {
+    members[index] = first + static_cast<int64_t>(index) * stride;
+  }
+  return members;
+}
+
+std::vector<PlannedGroup> plan_groups(const MeshShape& shape, int64_t rank) {
+  std::vector<PlannedGroup> groups;
+  for (const Role role : all_roles) {
+    PlannedGroup group;
+    group.role = role;
+    group.members = members_of(role, shape, rank);
+    const auto self = std::find(group.members.begin(), group.members.end(), rank);
+    RIDGELINE_ASSERT(self != group.members.end());
+    group.rank = self - group.members.begin();
+    if (may_share(role) && group.members.size() > 1) {
+      const auto twin = std::find_if(groups.begin(), groups.end(), [&](const PlannedGroup& earlier) {
+        return earlier.shares_with < 0 && may_share(earlier.role) && earlier.members == group.members;
+      });
+      if (twin != groups.end()) group.shares_with = static_cast<int>(twin - groups.begin());
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace ridgeline::mesh

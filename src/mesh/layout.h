@@ -1,0 +1,54 @@
+// MeshShape and the groups of a mesh, as plain arithmetic. Ranks are one array shaped pipeline x data x tensor, in row
+// order: tensor changes fastest, so that the ranks that talk most sit next to each other, and pipeline slowest:
+//
+//   rank = (pipeline * data_size + data) * tensor_size + tensor
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spec/placement.h"
+#include "spec/strategy.h"
+
+namespace ridgeline::mesh {
+
+using spec::Axis;
+
+struct MeshShape {
+  int64_t pipeline = 1;
+  int64_t data = 1;
+  int64_t tensor = 1;
+
+  // Of a strategy whose `data` is derived.
+  static MeshShape of(const spec::Strategy& strategy) { return {strategy.pipeline, strategy.data, strategy.tensor}; }
+
+  int64_t ranks() const { return pipeline * data * tensor; }
+  int64_t size(Axis axis) const;
+  int64_t coordinate(Axis axis, int64_t rank) const;
+  int64_t rank_at(int64_t pipeline_index, int64_t data_index, int64_t tensor_index) const;
+  // Ranks that differ from `rank` in `axis` only, and itself, ascending.
+  std::vector<int64_t> slice(Axis axis, int64_t rank) const;
+};
+
+// What a group is for.
+enum class Role { world, tensor, data, pipeline, tied, forward, backward };
+inline constexpr std::array all_roles = {Role::world, Role::tensor,  Role::data,    Role::pipeline,
+                                         Role::tied,  Role::forward, Role::backward};
+std::string to_string(Role role);
+
+struct PlannedGroup {
+  Role role = Role::world;
+  std::vector<int64_t> members;
+  int64_t rank = 0;     // place of this rank among the members
+  int shares_with = -1;  // index of an earlier group with the same members whose connections it uses; -1: makes its own
+};
+
+// The groups of `rank`, in the order in which all ranks create theirs. Groups for collectives with equal members share
+// connections. The two directions of the pipeline never share: a message of activations must not wait behind one of
+// gradients. Groups of one rank have no connections and share with none. `tied` is the first and the last stage's ranks,
+// which both hold the token embedding; ranks of other stages are alone in it.
+std::vector<PlannedGroup> plan_groups(const MeshShape& shape, int64_t rank);
+
+}  // namespace ridgeline::mesh

@@ -1,0 +1,104 @@
+#include "mesh/layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace ridgeline::mesh {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(MeshShape, OrdersRanksPipelineDataTensor) {
+  const MeshShape shape{.pipeline = 2, .data = 3, .tensor = 4};
+  EXPECT_EQ(shape.ranks(), 24);
+  EXPECT_EQ(shape.rank_at(0, 0, 3), 3);
+  EXPECT_EQ(shape.rank_at(0, 1, 0), 4);
+  EXPECT_EQ(shape.rank_at(1, 0, 0), 12);
+  EXPECT_THAT(shape.slice(Axis::tensor, 17), ElementsAre(16, 17, 18, 19));
+  EXPECT_THAT(shape.slice(Axis::data, 17), ElementsAre(13, 17, 21));
+  EXPECT_THAT(shape.slice(Axis::pipeline, 17), ElementsAre(5, 17));
+}
+
+TEST(MeshShape, CoordinatesAndRanksAreInverse) {
+  const MeshShape shape{.pipeline = 3, .data = 2, .tensor = 5};
+  for (int64_t rank = 0; rank < shape.ranks(); ++rank) {
+    EXPECT_EQ(shape.rank_at(shape.coordinate(Axis::pipeline, rank), shape.coordinate(Axis::data, rank),
+                            shape.coordinate(Axis::tensor, rank)),
+              rank);
+    for (const Axis axis : {Axis::pipeline, Axis::data, Axis::tensor}) {
+      const auto slice = shape.slice(axis, rank);
+      EXPECT_EQ(slice[static_cast<std::size_t>(shape.coordinate(axis, rank))], rank);
+    }
+  }
+}
+
+std::vector<MeshShape> shapes() {
+  std::vector<MeshShape> all;
+  for (const int64_t pipeline : {1, 2, 3, 4}) {
+    for (const int64_t data : {1, 2, 3}) {
+      for (const int64_t tensor : {1, 2, 4}) all.push_back({pipeline, data, tensor});
+    }
+  }
+  return all;
+}
+
+// All that the ranks of one mesh must agree on, checked over all of them.
+TEST(PlanGroups, IsTheSameForAllMembersOfEachGroup) {
+  for (const MeshShape& shape : shapes()) {
+    std::vector<std::vector<PlannedGroup>> plans;
+    for (int64_t rank = 0; rank < shape.ranks(); ++rank) plans.push_back(plan_groups(shape, rank));
+    for (int64_t rank = 0; rank < shape.ranks(); ++rank) {
+      const auto& plan = plans[static_cast<std::size_t>(rank)];
+      ASSERT_EQ(plan.size(), all_roles.size());
+      for (std::size_t index = 0; index < plan.size(); ++index) {
+        const PlannedGroup& group = plan[index];
+        EXPECT_EQ(group.members[static_cast<std::size_t>(group.rank)], rank);
+        EXPECT_TRUE(std::is_sorted(group.members.begin(), group.members.end()));
+        for (const int64_t member : group.members) {
+          const PlannedGroup& same = plans[static_cast<std::size_t>(member)][index];
+          EXPECT_EQ(same.members, group.members);
+          EXPECT_EQ(same.shares_with, group.shares_with);
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanGroups, MakesOneSetOfConnectionsForEqualMembers) {
+  for (const MeshShape& shape : shapes()) {
+    for (int64_t rank = 0; rank < shape.ranks(); ++rank) {
+      std::map<std::vector<int64_t>, int> made;
+      for (const PlannedGroup& group : plan_groups(shape, rank)) {
+        const bool direction = group.role == Role::forward || group.role == Role::backward;
+        if (group.members.size() == 1 || direction) {
+          EXPECT_EQ(group.shares_with, -1);
+        }
+        if (group.members.size() > 1 && group.shares_with < 0 && !direction) ++made[group.members];
+      }
+      for (const auto& [members, count] : made) EXPECT_EQ(count, 1);
+    }
+  }
+}
+
+TEST(PlanGroups, SharesTheWorldWhereAnAxisIsAll) {
+  const auto plan = plan_groups({.data = 4}, 2);
+  EXPECT_EQ(plan[static_cast<std::size_t>(Role::world)].shares_with, -1);
+  EXPECT_EQ(plan[static_cast<std::size_t>(Role::data)].shares_with, static_cast<int>(Role::world));
+}
+
+TEST(PlanGroups, TiesFirstAndLastStage) {
+  const MeshShape shape{.pipeline = 3, .data = 1, .tensor = 2};
+  const auto tied = [&](int64_t rank) { return plan_groups(shape, rank)[static_cast<std::size_t>(Role::tied)].members; };
+  EXPECT_THAT(tied(1), ElementsAre(1, 5));
+  EXPECT_THAT(tied(5), ElementsAre(1, 5));
+  EXPECT_THAT(tied(3), ElementsAre(3));
+  const auto two_stages = plan_groups({.pipeline = 2, .data = 2}, 1);
+  EXPECT_EQ(two_stages[static_cast<std::size_t>(Role::tied)].shares_with, static_cast<int>(Role::pipeline));
+}
+
+}  // namespace
+}  // namespace ridgeline::mesh
