@@ -1,7 +1,7 @@
 // Which instruction set the vector loops of this process use.
 //
-// A loop is compiled once for each CpuTarget (core/for_each_target.h) and chosen here when the program runs, so that one
-// binary is fast on a new machine and correct on an old one. Elementwise results agree between targets to fused
+// A loop is compiled once for each CpuTarget (core/for_each_target.h) and chosen here when the program runs, so that
+// one binary is fast on a new machine and correct on an old one. Elementwise results agree between targets to fused
 // multiply-add rounding; sums agree to rounding, since their order follows the number of lanes.
 //
 // The environment variable RIDGELINE_CPU (baseline, avx2, avx512) lowers the choice, to find out whether a fault or a
@@ -26,7 +26,7 @@ void limit_cpu_target(CpuTarget target);
 
 // The version of a function, compiled through core/for_each_target.h, that suits this CPU.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define RIDGELINE_PICK(...)                                                            \
+#define RIDGELINE_PICK(...)                                                                       \
   (::ridgeline::cpu_target() == ::ridgeline::CpuTarget::avx512 ? ::ridgeline::avx512::__VA_ARGS__ \
    : ::ridgeline::cpu_target() == ::ridgeline::CpuTarget::avx2 ? ::ridgeline::avx2::__VA_ARGS__   \
                                                                : ::ridgeline::baseline::__VA_ARGS__)

@@ -6,8 +6,8 @@
 //   const auto loop = RIDGELINE_PICK(gelu_loop<BFloat16>);   // from core/cpu_target.h
 //
 // Include all other headers first: what is included under a target's options must be these loops alone, or an inline
-// function of a library, compiled for AVX-512, could be the one copy that the linker keeps. For the same reason the files
-// put everything in an unnamed namespace. Deliberately without an include guard.
+// function of a library, compiled for AVX-512, could be the one copy that the linker keeps. For the same reason the
+// files put everything in an unnamed namespace. Deliberately without an include guard.
 #ifndef RIDGELINE_TARGET_FILE
 #error "define RIDGELINE_TARGET_FILE before including core/for_each_target.h"
 #endif
@@ -22,7 +22,7 @@
 #endif
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpsabi"           // vectors never cross a function that is not inlined
+#pragma GCC diagnostic ignored "-Wpsabi"            // vectors never cross a function that is not inlined
 #pragma GCC diagnostic ignored "-Wunused-function"  // no file uses all of core/lanes.inl
 
 #define RIDGELINE_TARGET baseline

@@ -1,6 +1,6 @@
-// Vectors of RIDGELINE_LANES floats for one CpuTarget, as GCC vector types: arithmetic, comparisons and `mask ? a : b` are
-// the compiler's own; here stand loads and stores of the three storage formats, sums over lanes and the exponential.
-// Included by core/for_each_target.h only.
+// Vectors of RIDGELINE_LANES floats for one CpuTarget, as GCC vector types: arithmetic, comparisons and `mask ? a : b`
+// are the compiler's own; here stand loads and stores of the three storage formats, sums over lanes and the
+// exponential. Included by core/for_each_target.h only.
 
 #define RIDGELINE_INLINE inline __attribute__((always_inline))
 

@@ -3,10 +3,10 @@
 //
 // The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 //
-// Normal values. Elements come in groups of 32: element 32 g + 8 k + j (k < 4, j < 8) uses word k of the block with counter
-// (8 g + j as 64 bits, 0, 0). A word w stands for the uniform (w + 1/2) / 2^32; words 0 and 1 make elements k = 0, 1 and
-// words 2 and 3 make k = 2, 3 by Box-Muller in double precision with basic operations only, so the values have the same bits on every
-// machine. The largest magnitude is 6.76 standard deviations.
+// Normal values. Elements come in groups of 32: element 32 g + 8 k + j (k < 4, j < 8) uses word k of the block with
+// counter (8 g + j as 64 bits, 0, 0). A word w stands for the uniform (w + 1/2) / 2^32; words 0 and 1 make elements k =
+// 0, 1 and words 2 and 3 make k = 2, 3 by Box-Muller in double precision with basic operations only, so the values have
+// the same bits on every machine. The largest magnitude is 6.76 standard deviations.
 //
 // Dropout. One 16-bit field for each (sample, position, channel): channel 64 g + 8 t + j (t < 8, j < 8) uses half t % 2
 // (0: low) of word t / 2 of the block with counter (8 g + j, position, sample low, sample high) under

@@ -1,5 +1,5 @@
-// Normal values, 32 at a time. This file must be compiled without contraction of products and sums (cmake/Compiler.cmake
-// sees to it): then every target rounds alike.
+// Normal values, 32 at a time. This file must be compiled without contraction of products and sums
+// (cmake/Compiler.cmake sees to it): then every target rounds alike.
 #include "core/philox_lanes.inl"
 
 namespace ridgeline::RIDGELINE_TARGET {

@@ -25,8 +25,7 @@ struct EachTarget : testing::TestWithParam<CpuTarget> {
   }
   void TearDown() override { limit_cpu_target(CpuTarget::avx512); }
 };
-INSTANTIATE_TEST_SUITE_P(Random, EachTarget,
-                         testing::Values(CpuTarget::baseline, CpuTarget::avx2, CpuTarget::avx512),
+INSTANTIATE_TEST_SUITE_P(Random, EachTarget, testing::Values(CpuTarget::baseline, CpuTarget::avx2, CpuTarget::avx512),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 // Rows "philox4x32 10" of the file kat_vectors that Random123 publishes.
@@ -42,7 +41,8 @@ TEST(RandomKey, DependsOnSeedAndNameAndStaysAsItIs) {
   EXPECT_NE(random_key(1, "a"), random_key(2, "a"));
   EXPECT_NE(random_key(1, "a"), random_key(1, "b"));
   EXPECT_EQ(random_key(1234, "layers.0.mlp.up.weight"), random_key(1234, "layers.0.mlp.up.weight"));
-  EXPECT_EQ(random_key(1234, "layers.0.mlp.up.weight"), 0xd488efa95e2e6b92u) << "changing it changes every run's initial values";
+  EXPECT_EQ(random_key(1234, "layers.0.mlp.up.weight"), 0xd488efa95e2e6b92u)
+      << "changing it changes every run's initial values";
 }
 
 // The definition in the header, written with the standard library.
@@ -54,7 +54,8 @@ TEST_P(EachTarget, NormalsFollowTheDefinition) {
     const uint64_t element = first + i;
     const uint64_t block = element / 32 * 8 + element % 8;
     const size_t k = element / 8 % 4;
-    const PhiloxBlock random = philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0}, key);
+    const PhiloxBlock random =
+        philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), 0, 0}, key);
     const double u = (random[k & 2] + 0.5) / 4294967296.0;
     const double v = (random[(k & 2) + 1] + 0.5) / 4294967296.0;
     const double turn = 2 * M_PI * v;
@@ -147,8 +148,12 @@ TEST(Dropout, EveryCoordinateMatters) {
       bits.push_back(dropout_keeps(rate, dropout_key(seed, step, site), sample, position, channel));
     return bits;
   };
-  const std::vector<std::vector<bool>> all = {decisions(1, 2, 3, 4, 5), decisions(2, 2, 3, 4, 5), decisions(1, 3, 3, 4, 5),
-                                              decisions(1, 2, 4, 4, 5), decisions(1, 2, 3, 5, 5), decisions(1, 2, 3, 4, 6),
+  const std::vector<std::vector<bool>> all = {decisions(1, 2, 3, 4, 5),
+                                              decisions(2, 2, 3, 4, 5),
+                                              decisions(1, 3, 3, 4, 5),
+                                              decisions(1, 2, 4, 4, 5),
+                                              decisions(1, 2, 3, 5, 5),
+                                              decisions(1, 2, 3, 4, 6),
                                               decisions(1, 2, 3, 4 + (int64_t{1} << 32), 5)};
   for (size_t i = 0; i < all.size(); ++i)
     for (size_t j = 0; j < i; ++j) {

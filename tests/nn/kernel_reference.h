@@ -17,7 +17,8 @@ namespace ridgeline::nn {
 struct KernelTest : testing::TestWithParam<std::tuple<CpuTarget, at::ScalarType>> {
   void SetUp() override {
     limit_cpu_target(std::get<0>(GetParam()));
-    if (cpu_target() != std::get<0>(GetParam())) GTEST_SKIP() << "this CPU lacks " << to_string(std::get<0>(GetParam()));
+    if (cpu_target() != std::get<0>(GetParam()))
+      GTEST_SKIP() << "this CPU lacks " << to_string(std::get<0>(GetParam()));
     at::manual_seed(20240607);
   }
   void TearDown() override { limit_cpu_target(CpuTarget::avx512); }

@@ -24,7 +24,8 @@ TEST_P(GeluTest, AgreesWithDoublePrecisionOnOddSizes) {
       const at::Tensor dy = normal({5, columns});
       const at::Tensor gradient = dy.clone();
       gelu_backward(gradient, x, b);
-      EXPECT_LT(difference(gradient, at::gelu_backward(dy.to(at::kDouble), z, "tanh")), 6 * rounding()) << columns << biased;
+      EXPECT_LT(difference(gradient, at::gelu_backward(dy.to(at::kDouble), z, "tanh")), 6 * rounding())
+          << columns << biased;
     }
   }
 }
@@ -61,7 +62,8 @@ TEST_P(GeluTest, NanStaysVisible) {
 }
 
 TEST_P(AccumulateTest, BiasGradientSumsColumns) {
-  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 17}, {300, 129}, {1000, 300}, {0, 8}}) {
+  for (const auto& [rows, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 17}, {300, 129}, {1000, 300}, {0, 8}}) {
     const at::Tensor gradient = normal({rows, columns});
     const at::Tensor main = at::randn({columns}, at::kFloat);
     const at::Tensor expected = main.to(at::kDouble) + gradient.to(at::kDouble).sum(0);

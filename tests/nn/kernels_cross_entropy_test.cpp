@@ -1,8 +1,7 @@
-#include "nn/kernels/cross_entropy.h"
-
 #include <vector>
 
 #include "nn/kernel_reference.h"
+#include "nn/kernels/cross_entropy.h"
 
 namespace ridgeline::nn {
 namespace {

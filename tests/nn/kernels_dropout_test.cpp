@@ -1,7 +1,7 @@
+#include <vector>
+
 #include "nn/kernel_reference.h"
 #include "nn/kernels/dropout.h"
-
-#include <vector>
 
 namespace ridgeline::nn {
 namespace {
@@ -27,7 +27,8 @@ TEST_P(DropoutTest, FollowsTheDefinition) {
   auto keep = mask.accessor<float, 3>();
   for (int64_t s = 0; s < 4; ++s)
     for (int64_t b = 0; b < 3; ++b)
-      for (int64_t c = 0; c < 150; ++c) keep[s][b][c] = dropout_keeps(rate, kKey, kSamples[b], 1000 + s, 70 + c) ? 1 : 0;
+      for (int64_t c = 0; c < 150; ++c)
+        keep[s][b][c] = dropout_keeps(rate, kKey, kSamples[b], 1000 + s, 70 + c) ? 1 : 0;
   EXPECT_TRUE(same_bits(out, x.to(at::kFloat).mul(rate.scale).mul(mask).to(dtype())));
   EXPECT_NEAR(mask.mean().item<double>(), 0.7, 0.06);
 }
@@ -61,7 +62,8 @@ TEST_P(DropoutTest, SlicesOfEveryDimensionAreSlicesOfTheWhole) {
     EXPECT_TRUE(same_bits(dropped(x.narrow(1, b, 1).contiguous(), rate, {kKey, 0, {&kSamples[b], 1}, 0}),
                           whole.narrow(1, b, 1)));
   }
-  for (const auto& [begin, length] : std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 100}, {63, 2}, {199, 1}}) {
+  for (const auto& [begin, length] :
+       std::vector<std::pair<int64_t, int64_t>>{{0, 100}, {100, 100}, {63, 2}, {199, 1}}) {
     EXPECT_TRUE(same_bits(dropped(x.narrow(2, begin, length).contiguous(), rate, {kKey, 0, kSamples, begin}),
                           whole.narrow(2, begin, length)));
   }

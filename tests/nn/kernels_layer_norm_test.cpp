@@ -1,6 +1,5 @@
-#include "nn/kernels/layer_norm.h"
-
 #include "nn/kernel_reference.h"
+#include "nn/kernels/layer_norm.h"
 
 namespace ridgeline::nn {
 namespace {
@@ -78,7 +77,8 @@ TEST_P(LayerNormTest, PlainVersionAgrees) {
             4 * rounding());
   const auto zeros = [] { return at::zeros({96}, at::kFloat); };
   const at::Tensor weight1 = zeros(), bias1 = zeros(), weight2 = zeros(), bias2 = zeros();
-  const at::Tensor dx1 = layer_norm_backward(c.gradient, c.x, fused.mean, fused.rstd, c.weight, weight1, bias1, residual);
+  const at::Tensor dx1 =
+      layer_norm_backward(c.gradient, c.x, fused.mean, fused.rstd, c.weight, weight1, bias1, residual);
   const at::Tensor dx2 =
       plain::layer_norm_backward(c.gradient, c.x, fused.mean, fused.rstd, c.weight, weight2, bias2, residual);
   EXPECT_LT(difference(dx1, dx2), 8 * rounding());

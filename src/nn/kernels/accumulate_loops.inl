@@ -11,8 +11,8 @@ void add_vector(float* main, const typename Format::Stored* gradient, int64_t co
   }
 }
 
-// main[c] += sum of gradient[r * stride + c], for c < columns, `Vectors` vectors at a time. Every 128 rows the sums go to
-// a second set of accumulators, so that the rounding error grows with the square root of the rows' number.
+// main[c] += sum of gradient[r * stride + c], for c < columns, `Vectors` vectors at a time. Every 128 rows the sums go
+// to a second set of accumulators, so that the rounding error grows with the square root of the rows' number.
 template <typename Format, int Vectors>
 RIDGELINE_INLINE void add_column_block(float* main, const typename Format::Stored* gradient, int64_t rows,
                                        int64_t stride, int64_t columns) {
@@ -21,7 +21,8 @@ RIDGELINE_INLINE void add_column_block(float* main, const typename Format::Store
     const int64_t last = first + 128 < rows ? first + 128 : rows;
     Floats sum[Vectors] = {};
     for (int64_t row = first; row < last; ++row) {
-      for (int v = 0; v < Vectors; ++v) sum[v] += load<Format>(gradient + row * stride + v * kLanes, columns - v * kLanes);
+      for (int v = 0; v < Vectors; ++v)
+        sum[v] += load<Format>(gradient + row * stride + v * kLanes, columns - v * kLanes);
     }
     for (int v = 0; v < Vectors; ++v) total[v] += sum[v];
   }

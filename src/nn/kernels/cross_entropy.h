@@ -1,12 +1,12 @@
 // Cross entropy over a vocabulary that may be cut over the tensor axis, for a chunk of rows of logits.
 //
-// Row r with target t has the loss log(sum_v e^(x_v - m)) + m - x_t, m the maximum over the whole vocabulary; its gradient
-// is softmax(x) - onehot(t). Over several ranks: row_max, maximum over ranks; row_sums, sum over ranks of both results
-// (one collective each); token_losses; softmax_gradient. On one rank: loss_and_gradient does all of it while a row is in
-// the cache.
+// Row r with target t has the loss log(sum_v e^(x_v - m)) + m - x_t, m the maximum over the whole vocabulary; its
+// gradient is softmax(x) - onehot(t). Over several ranks: row_max, maximum over ranks; row_sums, sum over ranks of both
+// results (one collective each); token_losses; softmax_gradient. On one rank: loss_and_gradient does all of it while a
+// row is in the cache.
 //
-// Logits are [rows, local vocabulary] in fp32, bf16 or fp16, contiguous; arithmetic is fp32. Targets are int64 numbers in the
-// whole vocabulary; kIgnoredTarget (or any negative number) means that the row has no loss and no gradient.
+// Logits are [rows, local vocabulary] in fp32, bf16 or fp16, contiguous; arithmetic is fp32. Targets are int64 numbers
+// in the whole vocabulary; kIgnoredTarget (or any negative number) means that the row has no loss and no gradient.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -73,7 +73,8 @@ at::Tensor keep_mask(at::IntArrayRef sizes, const at::TensorOptions& device, con
   const int64_t groups = (place.first_channel + sizes[2] + 63) / 64 - first_group;
   const at::Tensor samples =
       at::tensor(at::ArrayRef<int64_t>(place.samples.data(), place.samples.size()), at::kLong).to(options.device());
-  const at::Tensor position = at::arange(place.first_position, place.first_position + sizes[0], options).view({-1, 1, 1});
+  const at::Tensor position =
+      at::arange(place.first_position, place.first_position + sizes[0], options).view({-1, 1, 1});
   const at::Tensor block = at::arange(first_group * 8, (first_group + groups) * 8, options).view({1, 1, -1});
   const auto random = philox({block, position, samples.bitwise_and(0xffffffffLL).view({1, -1, 1}),
                               at::bitwise_right_shift(samples, 32).view({1, -1, 1})},

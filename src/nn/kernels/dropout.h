@@ -1,6 +1,6 @@
 // Dropout whose decisions are a function of (seed, step, site, sample, position, channel): core/random.h has the
-// definition. No mask is stored; backward is the same call on the gradient. The bits are the same on every device and in
-// every layout of ranks, because positions, samples and channels are global.
+// definition. No mask is stored; backward is the same call on the gradient. The bits are the same on every device and
+// in every layout of ranks, because positions, samples and channels are global.
 //
 // CPU: one fused pass. Other devices: integer tensor operations (about one byte of temporaries an element, times six).
 #pragma once

@@ -1,12 +1,13 @@
-// Dropout of one row of channels. Compiled without contraction of products and sums (cmake/Compiler.cmake), so that adding
-// a residual rounds as the plain version does.
+// Dropout of one row of channels. Compiled without contraction of products and sums (cmake/Compiler.cmake), so that
+// adding a residual rounds as the plain version does.
 #include "core/philox_lanes.inl"
 
 namespace ridgeline::RIDGELINE_TARGET {
 namespace {
 
 // The decision fields of channels 64 group ... 64 group + 63 (core/random.h).
-RIDGELINE_INLINE void dropout_fields(uint16_t* fields, uint64_t key, uint64_t group, uint64_t position, uint64_t sample) {
+RIDGELINE_INLINE void dropout_fields(uint16_t* fields, uint64_t key, uint64_t group, uint64_t position,
+                                     uint64_t sample) {
   typedef uint16_t HalfShorts __attribute__((vector_size(RIDGELINE_LANES)));
   for (int64_t lane = 0; lane < 8; lane += kWideLanes) {
     const Longs zero = {};
@@ -24,9 +25,9 @@ RIDGELINE_INLINE void dropout_fields(uint16_t* fields, uint64_t key, uint64_t gr
 
 // `residual` may be null.
 template <typename Format>
-void dropout_row(const typename Format::Stored* x, const typename Format::Stored* residual, typename Format::Stored* out,
-                 int64_t channels, uint64_t key, uint64_t position, uint64_t sample, uint64_t first_channel,
-                 uint32_t threshold, float scale) {
+void dropout_row(const typename Format::Stored* x, const typename Format::Stored* residual,
+                 typename Format::Stored* out, int64_t channels, uint64_t key, uint64_t position, uint64_t sample,
+                 uint64_t first_channel, uint32_t threshold, float scale) {
   uint16_t fields[64 + kLanes] = {};  // loads of whole vectors may reach past the last field
   for (int64_t begin = 0; begin < channels;) {
     const uint64_t channel = first_channel + static_cast<uint64_t>(begin);

@@ -49,9 +49,10 @@ LayerNormOutput fused_forward(const at::Tensor& x, const at::Tensor& residual, c
     auto* kept = stored<Format>(sum);
     at::parallel_for(0, rows, rows_per_task(columns), [&](int64_t begin, int64_t end) {
       const int64_t first = begin * columns;
-      loop(stored<Format>(x) + first, added == nullptr ? nullptr : added + first, kept == nullptr ? nullptr : kept + first,
-           stored<Format>(weight), stored<Format>(bias), stored<Format>(result.out) + first, floats(result.mean) + begin,
-           floats(result.rstd) + begin, end - begin, columns, static_cast<float>(epsilon));
+      loop(stored<Format>(x) + first, added == nullptr ? nullptr : added + first,
+           kept == nullptr ? nullptr : kept + first, stored<Format>(weight), stored<Format>(bias),
+           stored<Format>(result.out) + first, floats(result.mean) + begin, floats(result.rstd) + begin, end - begin,
+           columns, static_cast<float>(epsilon));
     });
   });
   return result;
@@ -149,15 +150,14 @@ at::Tensor plain::layer_norm_recompute(const at::Tensor& x, const at::Tensor& me
 }
 
 at::Tensor plain::layer_norm_backward(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& mean,
-                                      const at::Tensor& rstd, const at::Tensor& weight,
-                                      const at::Tensor& weight_main, const at::Tensor& bias_main,
-                                      const at::Tensor& residual_gradient) {
+                                      const at::Tensor& rstd, const at::Tensor& weight, const at::Tensor& weight_main,
+                                      const at::Tensor& bias_main, const at::Tensor& residual_gradient) {
   check_backward(gradient, x, mean, rstd, weight, weight_main, bias_main, residual_gradient);
   // The CPU's own kernel wants the statistics in the dtype of x.
   const at::ScalarType dtype = x.is_cpu() ? x.scalar_type() : at::kFloat;
   auto [dx, dweight, dbias] =
-      at::native_layer_norm_backward(gradient, x, x.size(-1), mean.unsqueeze(-1).to(dtype), rstd.unsqueeze(-1).to(dtype),
-                                     weight, weight, {true, true, true});
+      at::native_layer_norm_backward(gradient, x, x.size(-1), mean.unsqueeze(-1).to(dtype),
+                                     rstd.unsqueeze(-1).to(dtype), weight, weight, {true, true, true});
   plain::add_into_main_gradient(weight_main, dweight);
   plain::add_into_main_gradient(bias_main, dbias);
   return residual_gradient.defined() ? dx.add_(residual_gradient) : dx;

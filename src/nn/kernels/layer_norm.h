@@ -14,9 +14,11 @@ struct LayerNormOutput {
 };
 
 // x [..., columns], weight and bias [columns], in one dtype.
-LayerNormOutput layer_norm_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
+LayerNormOutput layer_norm_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                                   double epsilon);
 
-// sum = x + residual, rounded to the dtype, and LayerNorm of it. `sum` may be x or residual; backward needs it as its x.
+// sum = x + residual, rounded to the dtype, and LayerNorm of it. `sum` may be x or residual; backward needs it as its
+// x.
 LayerNormOutput layer_norm_add_forward(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& sum,
                                        const at::Tensor& weight, const at::Tensor& bias, double epsilon);
 
@@ -24,15 +26,16 @@ LayerNormOutput layer_norm_add_forward(const at::Tensor& x, const at::Tensor& re
 at::Tensor layer_norm_recompute(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
                                 const at::Tensor& weight, const at::Tensor& bias);
 
-// Returns the gradient of x; where `residual_gradient` is defined it is added before rounding (the gradient that reaches x
-// past the norm). Adds the gradients of weight and bias into `weight_main` and `bias_main` (fp32 [columns]).
+// Returns the gradient of x; where `residual_gradient` is defined it is added before rounding (the gradient that
+// reaches x past the norm). Adds the gradients of weight and bias into `weight_main` and `bias_main` (fp32 [columns]).
 at::Tensor layer_norm_backward(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& mean,
                                const at::Tensor& rstd, const at::Tensor& weight, const at::Tensor& weight_main,
                                const at::Tensor& bias_main, const at::Tensor& residual_gradient = {});
 
 // The same by plain tensor operations, on any device.
 namespace plain {
-LayerNormOutput layer_norm_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
+LayerNormOutput layer_norm_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                                   double epsilon);
 at::Tensor layer_norm_recompute(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
                                 const at::Tensor& weight, const at::Tensor& bias);
 at::Tensor layer_norm_backward(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& mean,

@@ -45,18 +45,19 @@ void layer_norm_forward_rows(const typename Format::Stored* x, const typename Fo
     const typename Format::Stored* from = x + row * columns;
     if (residual != nullptr) {
       for (int64_t i = 0; i < columns; i += kLanes) {
-        const Floats value = load<Format>(from + i, columns - i) + load<Format>(residual + row * columns + i, columns - i);
+        const Floats value =
+            load<Format>(from + i, columns - i) + load<Format>(residual + row * columns + i, columns - i);
         store<Format>(sum + row * columns + i, value, columns - i);
       }
       from = sum + row * columns;
     }
-    const float mean =
-        sum_row(columns, [&](int64_t i, int64_t left) { return load<Format>(from + i, left); }) /
-        static_cast<float>(columns);
-    const float variance = sum_row(columns, [&](int64_t i, int64_t left) {
-                             const Floats centred = keep_first(load<Format>(from + i, left) - mean, left, 0.0f);
-                             return centred * centred;
-                           }) /
+    const float mean = sum_row(columns, [&](int64_t i, int64_t left) { return load<Format>(from + i, left); }) /
+                       static_cast<float>(columns);
+    const float variance = sum_row(columns,
+                                   [&](int64_t i, int64_t left) {
+                                     const Floats centred = keep_first(load<Format>(from + i, left) - mean, left, 0.0f);
+                                     return centred * centred;
+                                   }) /
                            static_cast<float>(columns);
     const float rstd = 1.0f / __builtin_sqrtf(variance + epsilon);
     apply_row<Format>(from, mean, rstd, weight, bias, out + row * columns, columns);

@@ -15,7 +15,9 @@ namespace ridgeline::nn {
 // Elements that one task of at::parallel_for takes at least: fewer are not worth waking a thread.
 inline constexpr int64_t kGrainElements = 32768;
 
-inline int64_t rows_per_task(int64_t columns) { return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, columns)); }
+inline int64_t rows_per_task(int64_t columns) {
+  return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, columns));
+}
 
 // All elements, in row-major order without gaps.
 inline void check_dense(const at::Tensor& tensor, const char* name) {
