@@ -1,4 +1,5 @@
-// DocumentSplitter: cuts a stream of text into documents of byte tokens and writes them (tokenize.h says by which rules).
+// DocumentSplitter: cuts a stream of text into documents of byte tokens and writes them (tokenize.h says by which
+// rules).
 #pragma once
 
 #include <cstdint>

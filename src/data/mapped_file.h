@@ -1,8 +1,8 @@
 // MappedFile: a whole file as read-only memory.
 //
 // Opening throws InputError where the file is missing, unreadable or not a regular file. An empty file maps to an empty
-// span. The mapping sees later changes of the file, and a file that is cut short while it is mapped ends the process with
-// SIGBUS: files are therefore only ever replaced by rename (see output_file.h), never rewritten in place.
+// span. The mapping sees later changes of the file, and a file that is cut short while it is mapped ends the process
+// with SIGBUS: files are therefore only ever replaced by rename (see output_file.h), never rewritten in place.
 #pragma once
 
 #include <cstddef>

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-// A rename is on the disk only when its folder is. File systems that cannot synchronise a folder say EINVAL: nothing more
-// can be done there.
+// A rename is on the disk only when its folder is. File systems that cannot synchronise a folder say EINVAL: nothing
+// more can be done there.
 void synchronise_folder(const std::string& path) {
   auto folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";

@@ -4,9 +4,9 @@
 //   order(7)   // the 8th sample of that epoch's order
 //
 // Every (seed, stream) is one of the orders of [0, n); the state is four numbers, a value costs the same wherever it is
-// asked for, and any rank can ask for any of them. So a data order needs no index file, no agreement between ranks and no
-// saved state. The values are part of what makes a resumed run equal to an unbroken one: they may never change (a test
-// holds some of them).
+// asked for, and any rank can ask for any of them. So a data order needs no index file, no agreement between ranks and
+// no saved state. The values are part of what makes a resumed run equal to an unbroken one: they may never change (a
+// test holds some of them).
 //
 // Method: an alternating Feistel network (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002) over
 // pairs (high, low) of a grid a x b that is the tightest near-square one around n; what falls outside [0, n) walks on

@@ -57,7 +57,8 @@ void SampleSource::require_validation(int64_t samples) const {
   }
   throw InputError(
       "evaluation.samples = {}: data.validation_fraction = {} holds out {} of the {} tokens of {}, {} samples of "
-      "model.sequence = {}; expected {} tokens or more. Use a larger fraction, evaluation.samples of {} at most, or name "
+      "model.sequence = {}; expected {} tokens or more. Use a larger fraction, evaluation.samples of {} at most, or "
+      "name "
       "a data.validation_path.",
       samples, data_.validation_fraction, validation_.size(), file_.tokens(), file_.prefix(), validation_samples_,
       sequence_, needed, validation_samples_);

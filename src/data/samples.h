@@ -5,10 +5,11 @@
 //   source.training_sample(global_sample(step, global_batch, m, d, data, b, i), tokens, targets);
 //
 // Samples are windows of sequence + 1 tokens at a stride of `sequence` in the documents laid end to end: its first
-// `sequence` tokens are the input, the last `sequence` the targets. Training uses the windows of the first part of the file,
-// validation those of the held-out end (or of a file of its own); no window reaches across the cut, so the two share no
-// token. A training sample's number n counts from the start of the run: epoch n / training_samples(), and within the epoch
-// the window that a permutation keyed by (seed, epoch) puts there. Validation samples are read in order.
+// `sequence` tokens are the input, the last `sequence` the targets. Training uses the windows of the first part of the
+// file, validation those of the held-out end (or of a file of its own); no window reaches across the cut, so the two
+// share no token. A training sample's number n counts from the start of the run: epoch n / training_samples(), and
+// within the epoch the window that a permutation keyed by (seed, epoch) puts there. Validation samples are read in
+// order.
 //
 // Immutable after construction: any number of threads may read.
 #pragma once
@@ -63,13 +64,13 @@ class SampleSource {
   int64_t validation_samples_ = 0;
 };
 
-// The number of the training sample that stands at position `i` of micro-batch `micro_batch_index` of replica `data_rank`
-// in step `step` (from 0):
+// The number of the training sample that stands at position `i` of micro-batch `micro_batch_index` of replica
+// `data_rank` in step `step` (from 0):
 //
 //   step * global_batch + (micro_batch_index * data_size + data_rank) * micro_batch_size + i
 //
-// Over all micro-batches, replicas and positions these are exactly step * global_batch ... (step + 1) * global_batch - 1,
-// each once, for every data_size and micro_batch_size whose product divides global_batch. A layout therefore changes
+// Over all micro-batches, replicas and positions these are exactly step * global_batch ... (step + 1) * global_batch -
+// 1, each once, for every data_size and micro_batch_size whose product divides global_batch. A layout therefore changes
 // where a sample is worked on, and never which samples a step sees.
 int64_t global_sample(int64_t step, int64_t global_batch, int64_t micro_batch_index, int64_t data_rank,
                       int64_t data_size, int64_t micro_batch_size, int64_t i);

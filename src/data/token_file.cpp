@@ -22,12 +22,18 @@ T load(std::span<const std::byte> bytes, int64_t offset) {
 template <typename Visitor>
 decltype(auto) visit_type(TokenType type, Visitor&& visit) {
   switch (type) {
-    case TokenType::uint8: return visit(static_cast<const uint8_t*>(nullptr));
-    case TokenType::int8: return visit(static_cast<const int8_t*>(nullptr));
-    case TokenType::int16: return visit(static_cast<const int16_t*>(nullptr));
-    case TokenType::int32: return visit(static_cast<const int32_t*>(nullptr));
-    case TokenType::int64: return visit(static_cast<const int64_t*>(nullptr));
-    case TokenType::uint16: return visit(static_cast<const uint16_t*>(nullptr));
+    case TokenType::uint8:
+      return visit(static_cast<const uint8_t*>(nullptr));
+    case TokenType::int8:
+      return visit(static_cast<const int8_t*>(nullptr));
+    case TokenType::int16:
+      return visit(static_cast<const int16_t*>(nullptr));
+    case TokenType::int32:
+      return visit(static_cast<const int32_t*>(nullptr));
+    case TokenType::int64:
+      return visit(static_cast<const int64_t*>(nullptr));
+    case TokenType::uint16:
+      return visit(static_cast<const uint16_t*>(nullptr));
   }
   throw InternalError("token type {}", static_cast<int>(type));
 }
@@ -38,12 +44,18 @@ bool is_token_type(uint8_t code) { return (code >= 1 && code <= 5) || code == 8;
 
 std::string to_string(TokenType type) {
   switch (type) {
-    case TokenType::uint8: return "uint8";
-    case TokenType::int8: return "int8";
-    case TokenType::int16: return "int16";
-    case TokenType::int32: return "int32";
-    case TokenType::int64: return "int64";
-    case TokenType::uint16: return "uint16";
+    case TokenType::uint8:
+      return "uint8";
+    case TokenType::int8:
+      return "int8";
+    case TokenType::int16:
+      return "int16";
+    case TokenType::int32:
+      return "int32";
+    case TokenType::int64:
+      return "int64";
+    case TokenType::uint16:
+      return "uint16";
   }
   throw InternalError("token type {}", static_cast<int>(type));
 }
@@ -58,8 +70,7 @@ int64_t largest_token(TokenType type) {
 
 TokenType token_type_for(int64_t vocabulary) { return vocabulary < 65500 ? TokenType::uint16 : TokenType::int32; }
 
-TokenFile::TokenFile(const std::string& prefix)
-    : prefix_(prefix), index_(prefix + ".idx"), bin_(prefix + ".bin") {
+TokenFile::TokenFile(const std::string& prefix) : prefix_(prefix), index_(prefix + ".idx"), bin_(prefix + ".bin") {
   check_header();
   check_sequences();
   check_documents();
@@ -71,8 +82,8 @@ void TokenFile::check_header() {
   const auto size = static_cast<int64_t>(bytes.size());
   const auto& path = index_.path();
   if (size < kLengthsAt) {
-    throw InputError("{}: {} bytes; expected the {} bytes of an index header or more. Write the file again.", path, size,
-                     kLengthsAt);
+    throw InputError("{}: {} bytes; expected the {} bytes of an index header or more. Write the file again.", path,
+                     size, kLengthsAt);
   }
   if (std::memcmp(bytes.data(), kIndexMagic.data(), kIndexMagic.size()) != 0) {
     throw InputError(
@@ -96,8 +107,9 @@ void TokenFile::check_header() {
   const auto sequences = load<uint64_t>(bytes, kSequenceCountAt);
   const auto room = static_cast<uint64_t>(size - kLengthsAt);
   if (sequences > room / 12) {
-    throw InputError("{}: byte {}: {} sequences need 12 bytes each, and the file has {} bytes; it is cut short or damaged",
-                     path, kSequenceCountAt, sequences, size);
+    throw InputError(
+        "{}: byte {}: {} sequences need 12 bytes each, and the file has {} bytes; it is cut short or damaged", path,
+        kSequenceCountAt, sequences, size);
   }
   const auto entries = load<uint64_t>(bytes, kDocumentCountAt);
   if (entries > (room - 12 * sequences) / 8) {
@@ -157,8 +169,8 @@ void TokenFile::check_documents() const {
       throw InputError("{}: byte {}: the first document starts at sequence {}; expected 0", index_.path(), at, first);
     }
     if (first < before || first > sequences_) {
-      throw InputError("{}: byte {}: document entry {} is sequence {}; expected {} to {}", index_.path(), at, entry, first,
-                       before, sequences_);
+      throw InputError("{}: byte {}: document entry {} is sequence {}; expected {} to {}", index_.path(), at, entry,
+                       first, before, sequences_);
     }
     before = first;
   }
@@ -252,7 +264,8 @@ void TokenFile::check_vocabulary(int64_t vocabulary, spec::Range range) const {
     const auto at = static_cast<int64_t>(bad - all);
     const auto document_index = document_of(at);
     throw InputError(
-        "{}: byte {}: token {} of document {} is {}; expected 0 to {} (vocabulary = {}). Set model.vocabulary to what the "
+        "{}: byte {}: token {} of document {} is {}; expected 0 to {} (vocabulary = {}). Set model.vocabulary to what "
+        "the "
         "corpus was tokenised with, or tokenise it again.",
         bin_.path(), at * token_bytes(type_), at - document(document_index).begin, document_index,
         static_cast<int64_t>(*bad), vocabulary - 1, vocabulary);

@@ -1,12 +1,13 @@
-// Token files: Megatron-LM's indexed dataset, PREFIX.idx and PREFIX.bin (the layout is described in docs/token-files.md).
+// Token files: Megatron-LM's indexed dataset, PREFIX.idx and PREFIX.bin (the layout is described in
+// docs/token-files.md).
 //
 //   TokenFile file("corpus");                   // maps and checks both files
 //   std::vector<int64_t> window(1025);
 //   file.read(4096, window);                    // tokens 4096..5120 of all documents laid end to end
 //
 // Opening checks every size, offset and count of the index against both files before anything is used, in one pass over
-// the index, and throws InputError that names the file, the byte, what stands there and what was expected. Token ids are
-// not looked at on opening: check_vocabulary does that. A TokenFile is immutable: any number of threads may read.
+// the index, and throws InputError that names the file, the byte, what stands there and what was expected. Token ids
+// are not looked at on opening: check_vocabulary does that. A TokenFile is immutable: any number of threads may read.
 // TokenWriter (token_writer.h) writes the pair.
 #pragma once
 
@@ -67,7 +68,7 @@ class TokenFile {
   int64_t sequences_ = 0;
   int64_t documents_ = 0;
   int64_t tokens_ = 0;
-  int64_t pointers_at_ = 0;   // byte offsets in the index file
+  int64_t pointers_at_ = 0;  // byte offsets in the index file
   int64_t documents_at_ = 0;
   int64_t modes_at_ = 0;
 };

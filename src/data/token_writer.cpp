@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "core/error.h"
 #include "data/token_format.h"
@@ -27,12 +28,18 @@ void write_as(OutputFile& file, std::span<const From> tokens) {
 template <typename From>
 void write_tokens(OutputFile& file, TokenType type, std::span<const From> tokens) {
   switch (type) {
-    case TokenType::uint8: return write_as<uint8_t>(file, tokens);
-    case TokenType::int8: return write_as<int8_t>(file, tokens);
-    case TokenType::int16: return write_as<int16_t>(file, tokens);
-    case TokenType::int32: return write_as<int32_t>(file, tokens);
-    case TokenType::int64: return write_as<int64_t>(file, tokens);
-    case TokenType::uint16: return write_as<uint16_t>(file, tokens);
+    case TokenType::uint8:
+      return write_as<uint8_t>(file, tokens);
+    case TokenType::int8:
+      return write_as<int8_t>(file, tokens);
+    case TokenType::int16:
+      return write_as<int16_t>(file, tokens);
+    case TokenType::int32:
+      return write_as<int32_t>(file, tokens);
+    case TokenType::int64:
+      return write_as<int64_t>(file, tokens);
+    case TokenType::uint16:
+      return write_as<uint16_t>(file, tokens);
   }
 }
 

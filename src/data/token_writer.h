@@ -6,8 +6,8 @@
 //   writer.finish();               // only now do corpus.bin and corpus.idx appear
 //
 // Both files are written under temporary names and synchronised before either appears. An existing pair stays as it is
-// until finish(); a crash inside finish() leaves the old pair, no .idx (which readers refuse), or the new pair. Destroyed
-// without finish(), it leaves nothing behind. Memory: 12 bytes a document.
+// until finish(); a crash inside finish() leaves the old pair, no .idx (which readers refuse), or the new pair.
+// Destroyed without finish(), it leaves nothing behind. Memory: 12 bytes a document.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,9 @@ class TokenWriter {
   std::string prefix_;
   TokenType type_;
   OutputFile bin_;
-  std::vector<int32_t> lengths_;        // of sequences
-  std::vector<int64_t> documents_{0};   // first sequence of each document, and the end of the last
-  int64_t open_ = 0;                    // tokens of the current document
+  std::vector<int32_t> lengths_;       // of sequences
+  std::vector<int64_t> documents_{0};  // first sequence of each document, and the end of the last
+  int64_t open_ = 0;                   // tokens of the current document
   int64_t tokens_ = 0;
 };
 

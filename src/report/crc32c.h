@@ -20,7 +20,8 @@ constexpr std::array<uint32_t, 256> make_crc32c_table() {
 constexpr uint32_t crc32c(std::string_view bytes) {
   constexpr auto table = make_crc32c_table();
   uint32_t remainder = ~0u;
-  for (const char byte : bytes) remainder = (remainder >> 8) ^ table[(remainder ^ static_cast<unsigned char>(byte)) & 255];
+  for (const char byte : bytes)
+    remainder = (remainder >> 8) ^ table[(remainder ^ static_cast<unsigned char>(byte)) & 255];
   return ~remainder;
 }
 

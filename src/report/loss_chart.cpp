@@ -29,7 +29,11 @@ struct Scale {
 class Canvas {
  public:
   Canvas(int columns, int rows, bool ascii)
-      : columns_(columns), rows_(rows), ascii_(ascii), dots_(static_cast<size_t>(columns * rows)), marks_(dots_.size()) {}
+      : columns_(columns),
+        rows_(rows),
+        ascii_(ascii),
+        dots_(static_cast<size_t>(columns * rows)),
+        marks_(dots_.size()) {}
 
   int dot_columns() const { return columns_ * (ascii_ ? 1 : kAcross); }
   int dot_rows() const { return rows_ * (ascii_ ? 1 : kDown); }

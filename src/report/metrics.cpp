@@ -81,7 +81,8 @@ void visit_lines(const std::string& path, std::string_view text, Visitor visit) 
   for (auto end = text.find('\n'); end != text.npos; end = text.find('\n')) {
     ++number;
     const auto line = text.substr(0, end);
-    if (line.find_first_not_of(" \t\r") != line.npos) visit(line, parse_metrics(line, fmt::format("{}:{}", path, number)));
+    if (line.find_first_not_of(" \t\r") != line.npos)
+      visit(line, parse_metrics(line, fmt::format("{}:{}", path, number)));
     text.remove_prefix(end + 1);
   }
 }

@@ -4,8 +4,8 @@
 //   file.append(metrics);                                     // one write: a reader never sees half a line
 //   auto all = read_metrics("runs/a/metrics.jsonl");
 //
-// Keys of a line are the names of the fields below; optional ones are left out where there is no value, and a number that
-// is not finite (a loss that diverged) is null. Keys that are not known are ignored on reading.
+// Keys of a line are the names of the fields below; optional ones are left out where there is no value, and a number
+// that is not finite (a loss that diverged) is null. Keys that are not known are ignored on reading.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@
 namespace ridgeline::report {
 
 struct StepMetrics {
-  int64_t step = 0;                      // finished optimizer steps, this one included: the first is 1
-  int64_t tokens = 0;                    // seen since the start of the run
-  double loss = 0.0;                     // mean over the valid tokens of the global batch
-  double grad_norm = 0.0;                // global, before clipping
+  int64_t step = 0;        // finished optimizer steps, this one included: the first is 1
+  int64_t tokens = 0;      // seen since the start of the run
+  double loss = 0.0;       // mean over the valid tokens of the global batch
+  double grad_norm = 0.0;  // global, before clipping
   double lr = 0.0;
-  double step_seconds = 0.0;             // wall time of the step on the slowest rank
-  double tokens_per_second = 0.0;        // of the whole run
-  double tflops_per_device = 0.0;        // model FLOPs
-  std::optional<double> mfu;             // fraction of the devices' peak, where that is known
+  double step_seconds = 0.0;       // wall time of the step on the slowest rank
+  double tokens_per_second = 0.0;  // of the whole run
+  double tflops_per_device = 0.0;  // model FLOPs
+  std::optional<double> mfu;       // fraction of the devices' peak, where that is known
   std::optional<double> hfu;
-  int64_t peak_memory = 0;               // bytes of the fullest device
-  std::optional<double> validation_loss; // on steps that evaluated
-  std::optional<double> loss_scale;      // fp16
-  bool skipped = false;                  // fp16 overflow: the parameters were not changed; left out where false
+  int64_t peak_memory = 0;                // bytes of the fullest device
+  std::optional<double> validation_loss;  // on steps that evaluated
+  std::optional<double> loss_scale;       // fp16
+  bool skipped = false;                   // fp16 overflow: the parameters were not changed; left out where false
 };
 
 // Without the line's end.
@@ -45,14 +45,15 @@ std::vector<StepMetrics> read_metrics(const std::string& path);
 class MetricsFile {
  public:
   // Opens for appending, and makes the file and its folder where there are none. Lines with step > resumed_step and a
-  // half-written last line are removed first, by a rewrite that happens whole or not at all; resumed_step = 0 starts anew.
+  // half-written last line are removed first, by a rewrite that happens whole or not at all; resumed_step = 0 starts
+  // anew.
   MetricsFile(std::string path, int64_t resumed_step);
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
   ~MetricsFile();
 
-  // On return the line is with the operating system: it survives the death of this process. Failure where the disk is full;
-  // what was written of the line is taken back then.
+  // On return the line is with the operating system: it survives the death of this process. Failure where the disk is
+  // full; what was written of the line is taken back then.
   void append(const StepMetrics& metrics);
   const std::string& path() const { return path_; }
 

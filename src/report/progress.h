@@ -4,10 +4,10 @@
 //   for (...) { ...; progress.update({metrics, total_steps}); }
 //   progress.finish();                      // leaves the last state as an ordinary line
 //
-// On a terminal one line is redrawn in place at most ten times a second, cut to the terminal's width: what matters less is
-// left out first. While a Progress lives, lines of the log (core/log.h) are printed above it: the line is erased for them and
-// drawn again. In a pipe each update is an ordinary line, without colour or control characters. Methods may be called from
-// any thread.
+// On a terminal one line is redrawn in place at most ten times a second, cut to the terminal's width: what matters less
+// is left out first. While a Progress lives, lines of the log (core/log.h) are printed above it: the line is erased for
+// them and drawn again. In a pipe each update is an ordinary line, without colour or control characters. Methods may be
+// called from any thread.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ struct ProgressState {
   std::optional<double> seconds_left;  // none: from the steps left and a running mean of their time
 };
 
-// One line of at most `width` characters: step/total, loss, validation loss, tokens/s, TFLOP/s a device, MFU, memory and
-// time left. Validation loss is the newest that an earlier state had, where this one has none.
+// One line of at most `width` characters: step/total, loss, validation loss, tokens/s, TFLOP/s a device, MFU, memory
+// and time left. Validation loss is the newest that an earlier state had, where this one has none.
 std::string progress_text(const ProgressState& state, std::optional<double> validation_loss, int width);
 
 class Progress {
@@ -60,10 +60,10 @@ class Progress {
   Style style_;
   int width_;
   Clock clock_;
-  std::recursive_mutex mutex_;  // `print` may log
+  std::recursive_mutex mutex_;             // `print` may log
   std::optional<double> validation_loss_;  // the newest; stays on the live line
   std::optional<double> step_seconds_;     // running mean
-  std::string text_;   // of the newest state; empty before the first and after finish
+  std::string text_;                       // of the newest state; empty before the first and after finish
   bool drawn_ = false;
   std::optional<std::chrono::steady_clock::time_point> last_draw_;
   std::shared_ptr<LogSink> log_sink_;

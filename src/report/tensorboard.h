@@ -3,13 +3,13 @@
 //   EventFile events("runs/a", resumed_step);   // runs/a/events.out.tfevents.TIME.HOST.PID
 //   events.scalars(step, {{"loss", 3.1}, {"throughput/tokens_per_second", 12e3}});
 //
-// Each call is one write, so a reader of the growing file sees whole records. On a resumed run TensorBoard is told to drop
-// what an earlier file of the folder says of steps after resumed_step.
+// Each call is one write, so a reader of the growing file sees whole records. On a resumed run TensorBoard is told to
+// drop what an earlier file of the folder says of steps after resumed_step.
 //
-// Format, as TensorFlow documents it: records {uint64 length, masked CRC-32C of those 8 bytes, bytes, masked CRC-32C of the
-// bytes}, little-endian (core/lib/io/record_writer.h); the bytes are an `Event` message (core/util/event.proto: wall_time = 1,
-// step = 2, file_version = 3, summary = 5, session_log = 7) with a `Summary` (framework/summary.proto: value = 1 with
-// tag = 1, simple_value = 2). Messages this small are encoded by hand.
+// Format, as TensorFlow documents it: records {uint64 length, masked CRC-32C of those 8 bytes, bytes, masked CRC-32C of
+// the bytes}, little-endian (core/lib/io/record_writer.h); the bytes are an `Event` message (core/util/event.proto:
+// wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7) with a `Summary` (framework/summary.proto:
+// value = 1 with tag = 1, simple_value = 2). Messages this small are encoded by hand.
 #pragma once
 
 #include <cstdint>

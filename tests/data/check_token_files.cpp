@@ -1,4 +1,5 @@
-// check_token_files FROM TO: reads a token file and writes it again, document by document, as check_token_files.py asks.
+// check_token_files FROM TO: reads a token file and writes it again, document by document, as check_token_files.py
+// asks.
 #include <cstdio>
 #include <string>
 #include <vector>

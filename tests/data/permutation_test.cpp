@@ -66,8 +66,8 @@ TEST(Permutation, ValuesNeverChange) {
   EXPECT_EQ(Permutation(1'000'000'007, 5)(123'456'789), 811571026);
 }
 
-// Chi-square of where each index goes, over seeds: 16 x 16 cells, 4,000 seeds. With 225 degrees of freedom the statistic
-// has mean 225 and deviation 21; 350 is six deviations away.
+// Chi-square of where each index goes, over seeds: 16 x 16 cells, 4,000 seeds. With 225 degrees of freedom the
+// statistic has mean 225 and deviation 21; 350 is six deviations away.
 TEST(Permutation, EveryIndexGoesEverywhereEquallyOften) {
   constexpr int64_t kSize = 16;
   constexpr int kSeeds = 4000;

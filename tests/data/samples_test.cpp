@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -161,7 +162,8 @@ TEST_F(SamplesTest, ATokenOutsideTheVocabularyIsNamed) {
   EXPECT_THAT([&] { read_all(32); }, testing::ThrowsMessage<InputError>(HasSubstr("token 4 of document 4 is 32")));
 }
 
-// Pains of others: ranks that share samples or leave some out. Every layout must see the same samples in a step, each once.
+// Pains of others: ranks that share samples or leave some out. Every layout must see the same samples in a step, each
+// once.
 TEST(GlobalSample, EveryLayoutSeesTheSameSamplesOnce) {
   constexpr int64_t kGlobalBatch = 48;
   int layouts = 0;

@@ -5,7 +5,7 @@
 
 #include <cstring>
 #include <functional>
-#include <numeric>
+#include <limits>
 #include <vector>
 
 #include "core/error.h"
@@ -145,11 +145,11 @@ TEST_F(TokenFileTest, NamesFileByteFoundAndExpected) {
                 HasSubstr(fmt::format("byte 17: dtype code {}; expected", code)));
   }
   EXPECT_THAT(error([](Index& index) { index.lengths[1] = -1; }), HasSubstr("byte 38: sequence 1 has length -1"));
-  EXPECT_THAT(error([](Index& index) { index.pointers[2] = 8; }),
-              HasSubstr("byte 66: sequence 2 starts at byte 8 of"));
+  EXPECT_THAT(error([](Index& index) { index.pointers[2] = 8; }), HasSubstr("byte 66: sequence 2 starts at byte 8 of"));
   EXPECT_THAT(error([](Index& index) { index.pointers[0] = -6; }), HasSubstr("byte 50: sequence 0 starts at byte -6"));
   EXPECT_THAT(error([](Index& index) { index.documents[0] = 1; }), HasSubstr("byte 82: the first document"));
-  EXPECT_THAT(error([](Index& index) { index.documents[2] = 1; }), HasSubstr("byte 98: document entry 2 is sequence 1"));
+  EXPECT_THAT(error([](Index& index) { index.documents[2] = 1; }),
+              HasSubstr("byte 98: document entry 2 is sequence 1"));
   EXPECT_THAT(error([](Index& index) { index.documents[2] = 5; }), HasSubstr("expected 2 to 4"));
   EXPECT_THAT(error([](Index& index) { index.documents[4] = 3; }), HasSubstr("byte 114: the last document ends"));
   EXPECT_THAT(error([](Index& index) { index.documents = {}; }), HasSubstr("byte 26: 0 document entries"));
@@ -173,8 +173,8 @@ TEST_F(TokenFileTest, RefusesEveryTruncation) {
 
 // Counts whose products overflow 64 bits must not come out as small sizes.
 TEST_F(TokenFileTest, RefusesCountsThatOverflow) {
-  for (uint64_t count : {uint64_t{1} << 32, uint64_t{1} << 60, uint64_t{1} << 61, uint64_t{1} << 62,
-                         ~uint64_t{0}, ~uint64_t{0} / 12 + 1, ~uint64_t{0} / 8 + 1}) {
+  for (uint64_t count : {uint64_t{1} << 32, uint64_t{1} << 60, uint64_t{1} << 61, uint64_t{1} << 62, ~uint64_t{0},
+                         ~uint64_t{0} / 12 + 1, ~uint64_t{0} / 8 + 1}) {
     for (size_t at : {18u, 26u}) {
       auto bytes = Index().bytes();
       std::memcpy(bytes.data() + at, &count, sizeof count);

@@ -30,8 +30,8 @@ class TokenWriterTest : public testing::Test {
 };
 
 TEST_F(TokenWriterTest, WhatIsWrittenIsRead) {
-  for (auto type : {TokenType::uint8, TokenType::int8, TokenType::int16, TokenType::int32, TokenType::int64,
-                    TokenType::uint16}) {
+  for (auto type :
+       {TokenType::uint8, TokenType::int8, TokenType::int16, TokenType::int32, TokenType::int64, TokenType::uint16}) {
     const auto largest = largest_token(type);
     write({{1, 2, 3}, {}, {largest}, {0, 5}}, type);
     const TokenFile file(prefix());
@@ -46,15 +46,16 @@ TEST_F(TokenWriterTest, WhatIsWrittenIsRead) {
 
 TEST_F(TokenWriterTest, WritesTheDocumentedBytes) {
   write({{1, 258}, {3}}, TokenType::uint16);
-  const std::string index("MMIDIDX\0\0"
-                          "\1\0\0\0\0\0\0\0"
-                          "\10"
-                          "\2\0\0\0\0\0\0\0"
-                          "\3\0\0\0\0\0\0\0"
-                          "\2\0\0\0\1\0\0\0"
-                          "\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0"
-                          "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0",
-                          9 + 8 + 1 + 8 + 8 + 8 + 16 + 24);
+  const std::string index(
+      "MMIDIDX\0\0"
+      "\1\0\0\0\0\0\0\0"
+      "\10"
+      "\2\0\0\0\0\0\0\0"
+      "\3\0\0\0\0\0\0\0"
+      "\2\0\0\0\1\0\0\0"
+      "\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0"
+      "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0",
+      9 + 8 + 1 + 8 + 8 + 8 + 16 + 24);
   EXPECT_EQ(read_file(prefix() + ".idx"), index);
   EXPECT_EQ(read_file(prefix() + ".bin"), std::string("\1\0\2\1\3\0", 6));
 }
@@ -123,8 +124,11 @@ TEST_F(TokenWriterTest, ADiskThatFillsAtTheIndexLeavesTheOldPair) {
 TEST_F(TokenWriterTest, RefusesIdsThatDoNotFit) {
   TokenWriter writer(prefix(), TokenType::uint16);
   writer.add(std::span<const int64_t>(std::vector<int64_t>{1, 2}));
-  EXPECT_THAT([&] { writer.add(std::span<const int64_t>(std::vector<int64_t>{3, 65536})); },
-              testing::ThrowsMessage<InputError>(HasSubstr("token 3 of document 0 is 65536; expected 0 to 65535")));
+  EXPECT_THAT(
+      [&] {
+        writer.add(std::span<const int64_t>(std::vector<int64_t>{3, 65536}));
+      },
+      testing::ThrowsMessage<InputError>(HasSubstr("token 3 of document 0 is 65536; expected 0 to 65535")));
   EXPECT_THROW(writer.add(std::span<const int32_t>(std::vector<int32_t>{-1})), InputError);
 }
 

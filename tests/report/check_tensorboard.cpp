@@ -1,4 +1,5 @@
-// check_tensorboard FOLDER: writes two event files there, of a run and of its resumption, as check_tensorboard.py expects.
+// check_tensorboard FOLDER: writes two event files there, of a run and of its resumption, as check_tensorboard.py
+// expects.
 #include "core/error.h"
 #include "report/tensorboard.h"
 

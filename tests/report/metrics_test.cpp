@@ -30,18 +30,39 @@ std::vector<int64_t> steps(const std::string& path) {
 }
 
 TEST(StepMetrics, KeysOfALineAreThePublishedNames) {
-  StepMetrics metrics{.step = 3, .tokens = 1536, .loss = 5.25, .grad_norm = 0.5, .lr = 0.001, .step_seconds = 0.25,
-                      .tokens_per_second = 2048, .tflops_per_device = 1.5, .mfu = 0.375, .hfu = {}, .peak_memory = 1024,
-                      .validation_loss = {}, .loss_scale = {}, .skipped = false};
+  StepMetrics metrics{.step = 3,
+                      .tokens = 1536,
+                      .loss = 5.25,
+                      .grad_norm = 0.5,
+                      .lr = 0.001,
+                      .step_seconds = 0.25,
+                      .tokens_per_second = 2048,
+                      .tflops_per_device = 1.5,
+                      .mfu = 0.375,
+                      .hfu = {},
+                      .peak_memory = 1024,
+                      .validation_loss = {},
+                      .loss_scale = {},
+                      .skipped = false};
   EXPECT_EQ(to_json_line(metrics),
             R"({"step":3,"tokens":1536,"loss":5.25,"grad_norm":0.5,"lr":0.001,"step_seconds":0.25,)"
             R"("tokens_per_second":2048.0,"tflops_per_device":1.5,"mfu":0.375,"peak_memory":1024})");
 }
 
 TEST(StepMetrics, EveryFieldSurvives) {
-  const StepMetrics metrics{.step = 7, .tokens = int64_t{1} << 50, .loss = 1.0 / 3, .grad_norm = 1e-30, .lr = 6e-5,
-                            .step_seconds = 12.5, .tokens_per_second = 1e7, .tflops_per_device = 123.4, .mfu = 0.31,
-                            .hfu = 0.41, .peak_memory = int64_t{1} << 40, .validation_loss = 2.5, .loss_scale = 65536,
+  const StepMetrics metrics{.step = 7,
+                            .tokens = int64_t{1} << 50,
+                            .loss = 1.0 / 3,
+                            .grad_norm = 1e-30,
+                            .lr = 6e-5,
+                            .step_seconds = 12.5,
+                            .tokens_per_second = 1e7,
+                            .tflops_per_device = 123.4,
+                            .mfu = 0.31,
+                            .hfu = 0.41,
+                            .peak_memory = int64_t{1} << 40,
+                            .validation_loss = 2.5,
+                            .loss_scale = 65536,
                             .skipped = true};
   const auto line = to_json_line(metrics);
   const auto read = parse_metrics(line, "here");
