@@ -8,6 +8,7 @@
 #include "cli/guarded.h"
 #include "cli/print_json.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 
 namespace ridgeline::cli {
@@ -35,7 +36,8 @@ Path choose(const std::string& path) {
   const Path folder = folder_of(path);
   if (std::filesystem::exists(folder / checkpoint::kManifestName)) return folder;
   const auto newest = checkpoint::newest_complete(folder);
-  if (!newest) throw InputError("{}: holds no complete checkpoint; `ridgeline checkpoint list {}` says why", path, path);
+  if (!newest)
+    throw InputError("{}: holds no complete checkpoint; `ridgeline checkpoint list {}` says why", path, path);
   return *newest;
 }
 
@@ -69,7 +71,8 @@ int inspect(const Arguments& arguments) {
     print_json({{"path", reader.path().string()},
                 {"step", manifest.step},
                 {"consumed_samples", manifest.consumed_samples},
-                {"bytes", bytes},
+                {"state", manifest.state},
+                {"bytes", static_cast<uint64_t>(bytes)},
                 {"files", manifest.files.size()},
                 {"tensors", tensors}});
     return kDone;
@@ -82,13 +85,29 @@ int inspect(const Arguments& arguments) {
   return kDone;
 }
 
+// A line for each tenth of the bytes: a large checkpoint takes minutes to read.
+struct VerifyProgress {
+  uint64_t tenths = 0;
+
+  void operator()(uint64_t done, uint64_t total) {
+    const uint64_t now =
+        total > 0 ? static_cast<uint64_t>(10.0 * static_cast<double>(done) / static_cast<double>(total)) : 10;
+    if (now == tenths) return;
+    tenths = now;
+    spdlog::info("verified {} of {}", format_bytes(static_cast<double>(done)),
+                 format_bytes(static_cast<double>(total)));
+  }
+};
+
 int verify(const Arguments& arguments) {
+  set_up_log();
   const checkpoint::CheckpointReader reader(choose(arguments.path));
-  const std::vector<std::string> faults = reader.verify();
+  const std::vector<std::string> faults = reader.verify(VerifyProgress());
   if (arguments.wants_json) print_json({{"path", reader.path().string()}, {"faults", faults}});
   if (!arguments.wants_json) {
     for (const std::string& fault : faults) fmt::print("{}\n", fault);
-    if (faults.empty()) fmt::print("{}: all {} files are intact\n", reader.path().string(), reader.manifest().files.size());
+    if (faults.empty())
+      fmt::print("{}: all {} files are intact\n", reader.path().string(), reader.manifest().files.size());
   }
   return faults.empty() ? kDone : kFailed;
 }
@@ -110,8 +129,8 @@ void add_checkpoint_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("checkpoint", "List, inspect and verify saved state");
   command->require_subcommand(1);
   command->footer("Example:\n  ridgeline checkpoint verify runs/first");
-  add(*command, "list", "All checkpoints of a run, newest first",
-      "Example:\n  ridgeline checkpoint list runs/first", list, exit_code);
+  add(*command, "list", "All checkpoints of a run, newest first", "Example:\n  ridgeline checkpoint list runs/first",
+      list, exit_code);
   add(*command, "inspect", "What a checkpoint holds",
       "Example:\n  ridgeline checkpoint inspect runs/first/checkpoints/step-00000100", inspect, exit_code);
   add(*command, "verify", "Compare every file with its checksum", "Example:\n  ridgeline checkpoint verify runs/first",
