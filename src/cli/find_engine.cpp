@@ -22,9 +22,10 @@ std::string find_engine() {
   for (const auto& path : {beside, installed}) {
     if (access(path.c_str(), X_OK) == 0) return path.string();
   }
-  throw Failure("no ridgeline-engine at {} or {}: this command needs it; build with -DRIDGELINE_TORCH_ROOMS=ON, or set "
-                "RIDGELINE_ENGINE to its path",
-                beside.string(), installed.string());
+  throw Failure(
+      "no ridgeline-engine at {} or {}: this command needs it; build with -DRIDGELINE_TORCH_ROOMS=ON, or set "
+      "RIDGELINE_ENGINE to its path",
+      beside.string(), installed.string());
 }
 
 void become(const std::vector<std::string>& command) {

@@ -14,8 +14,8 @@ void check_token_file(const char* key, const std::string& prefix) {
   for (const char* ending : {".bin", ".idx"}) {
     const std::string path = prefix + ending;
     if (access(path.c_str(), R_OK) == 0) continue;
-    throw InputError("{} = '{}': cannot read {}: {}; expected a prefix that `ridgeline data tokenize` wrote", key, prefix,
-                     path, std::strerror(errno));
+    throw InputError("{} = '{}': cannot read {}: {}; expected a prefix that `ridgeline data tokenize` wrote", key,
+                     prefix, path, std::strerror(errno));
   }
 }
 

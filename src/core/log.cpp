@@ -35,8 +35,8 @@ void set_up_log(int rank, int world) {
   const char* no_color = std::getenv("NO_COLOR");
   const auto color =
       no_color != nullptr && *no_color != '\0' ? spdlog::color_mode::never : spdlog::color_mode::automatic;
-  auto logger = std::make_shared<spdlog::logger>("ridgeline",
-                                                 std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(color));
+  auto logger =
+      std::make_shared<spdlog::logger>("ridgeline", std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(color));
   const std::string who = world > 1 ? fmt::format("[rank {}] ", rank) : "";
   logger->set_pattern("%H:%M:%S %^%l%$ " + who + "%v");
   logger->set_level(level);

@@ -206,8 +206,8 @@ const Schema::Key* Schema::find(const std::string& name) const { return const_ca
 
 void Schema::give(Key& key, Value value, std::string text, std::string source) {
   if (key.given) {
-    overrides_.push_back(fmt::format("{} = {} ({}) replaces {} ({})", key.name, text, source, key.given_text,
-                                     sources_.of(key.name)));
+    overrides_.push_back(
+        fmt::format("{} = {} ({}) replaces {} ({})", key.name, text, source, key.given_text, sources_.of(key.name)));
   }
   key.given = std::move(value);
   key.given_text = std::move(text);

@@ -99,17 +99,17 @@ class Schema {
   void apply();
 
   // Output.
-  bool is_given(const std::string& name) const;           // by file or --set
-  std::string source(const std::string& name) const;      // see Sources
+  bool is_given(const std::string& name) const;       // by file or --set
+  std::string source(const std::string& name) const;  // see Sources
   const Sources& sources() const { return sources_; }
-  std::vector<std::string> overrides() const;             // "optimizer.lr = 3e-4 (--set) replaces 1e-3 (run.toml:4)"
+  std::vector<std::string> overrides() const;  // "optimizer.lr = 3e-4 (--set) replaces 1e-3 (run.toml:4)"
   std::vector<std::string> names() const;
   // All keys with the targets' values; reads back to the same. With docs, keys at their default are commented out.
   std::string to_toml(bool with_docs = false) const;
-  std::string markdown() const;                           // a section and a table of keys for each TOML table
+  std::string markdown() const;  // a section and a table of keys for each TOML table
 
  private:
-  struct Key;    // see schema_key.h
+  struct Key;  // see schema_key.h
   struct Table;
   class Reader;  // the only part that knows TOML: schema_read.cpp
   using Value = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>>;

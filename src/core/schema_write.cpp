@@ -16,7 +16,8 @@ std::string Schema::to_toml(bool with_docs) const {
       if (key.table() != table.name) continue;
       const std::string value = Key::to_toml(key.get());
       if (with_docs) text += fmt::format("\n# {} ({})\n", key.doc, key.expected());
-      text += fmt::format("{}{} = {}\n", with_docs && value == key.default_text ? "# " : "", key.leaf(), value);
+      const char* comment = with_docs && value == key.default_text ? "# " : "";
+      text += fmt::format("{}{} = {}\n", comment, key.leaf(), value);
     }
   }
   return text;
@@ -40,8 +41,8 @@ std::string Schema::markdown() const {
   std::string text;
   for (const Table& table : tables_) {
     if (!text.empty()) text += "\n";
-    text += fmt::format("## [{}]\n\n{}.\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n", table.name,
-                        table.doc);
+    text += fmt::format("## [{}]\n\n{}.\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
+                        table.name, table.doc);
     for (const Key& key : keys_) {
       if (key.table() != table.name) continue;
       text += fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, cell(key.expected()), cell(key.default_text),

@@ -24,9 +24,10 @@ class Reader {
   int integer(const std::string& name, int low) const {
     const auto value = variables_(name);
     if (!value) {
-      throw InputError("environment: {} is not set although other variables of {} are; start all ranks with the "
-                       "launcher, or unset them",
-                       name, launcher_);
+      throw InputError(
+          "environment: {} is not set although other variables of {} are; start all ranks with the "
+          "launcher, or unset them",
+          name, launcher_);
     }
     int number = 0;
     const char* end = value->data() + value->size();
@@ -70,8 +71,9 @@ void set_rendezvous(RankEnvironment& environment, const Reader& reader, std::str
   if (derived_address.empty() && one_machine) derived_address = "127.0.0.1";
   environment.master_address = reader.has("MASTER_ADDR") ? reader.text("MASTER_ADDR") : derived_address;
   if (environment.master_address.empty()) {
-    throw InputError("environment: {} does not tell the host of rank 0; set MASTER_ADDR (and MASTER_PORT) for all ranks",
-                     environment.launcher);
+    throw InputError(
+        "environment: {} does not tell the host of rank 0; set MASTER_ADDR (and MASTER_PORT) for all ranks",
+        environment.launcher);
   }
   if (reader.has("MASTER_PORT")) {
     environment.master_port = reader.integer("MASTER_PORT", 1);
@@ -128,8 +130,8 @@ RankEnvironment detect_openmpi(const Variables& variables) {
   environment.world = reader.integer("OMPI_COMM_WORLD_SIZE", 1);
   environment.local_rank = reader.integer("OMPI_COMM_WORLD_LOCAL_RANK", 0);
   environment.local_world = reader.integer("OMPI_COMM_WORLD_LOCAL_SIZE", 1);
-  environment.cores_are_own = reader.text("OMPI_MCA_orte_bound_at_launch") == "1" &&
-                              reader.text("OMPI_MCA_rmaps_base_oversubscribe") != "1";
+  environment.cores_are_own =
+      reader.text("OMPI_MCA_orte_bound_at_launch") == "1" && reader.text("OMPI_MCA_rmaps_base_oversubscribe") != "1";
   check(environment);
   // The session folder and the job's number are those of one mpirun process; the key is random for each job.
   std::string job = reader.text("OMPI_MCA_orte_precondition_transports");
@@ -174,9 +176,10 @@ RankEnvironment detect_mpich(const Variables& variables) {
 // Entry `node` of "8(x2),4": tasks on each node of a step.
 int tasks_on_node(const std::string& counts, int node) {
   const auto refuse = [&] {
-    throw InputError("environment: SLURM_STEP_TASKS_PER_NODE = '{}': expected a list such as 8(x2),4 that has an entry "
-                     "for node {}",
-                     counts, node);
+    throw InputError(
+        "environment: SLURM_STEP_TASKS_PER_NODE = '{}': expected a list such as 8(x2),4 that has an entry "
+        "for node {}",
+        counts, node);
   };
   int64_t passed = 0;
   const char* at = counts.data();
@@ -222,7 +225,8 @@ RankEnvironment detect_slurm(const Variables& variables) {
   return environment;
 }
 
-// srun gives a step a number; batch, external and interactive steps (a shell in an allocation) have numbers from this on.
+// srun gives a step a number; batch, external and interactive steps (a shell in an allocation) have numbers from this
+// on.
 bool is_slurm_step(const Variables& variables) {
   const auto procid = variables("SLURM_PROCID");
   const auto step = variables("SLURM_STEP_ID");
@@ -246,9 +250,10 @@ RankEnvironment detect(const Variables& variables) {
   if (has("PMI_RANK") && !has("SLURM_JOB_ID")) return detect_mpich(variables);
   RankEnvironment single;
   if (has("SLURM_JOB_ID")) {
-    single.note = fmt::format("inside Slurm job {} but not started by srun: this is one rank; use srun, torchrun or "
-                              "--nproc for more",
-                              *variables("SLURM_JOB_ID"));
+    single.note = fmt::format(
+        "inside Slurm job {} but not started by srun: this is one rank; use srun, torchrun or "
+        "--nproc for more",
+        *variables("SLURM_JOB_ID"));
   }
   return single;
 }

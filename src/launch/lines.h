@@ -15,7 +15,8 @@ class LineForwarder {
   ~LineForwarder();
 
   int descriptor() const { return from_; }  // -1 after the end
-  // Reads what there is and writes the whole lines of it. At the end of the input closes, and writes an unfinished line.
+  // Reads what there is and writes the whole lines of it. At the end of the input closes, and writes an unfinished
+  // line.
   void pump();
 
  private:

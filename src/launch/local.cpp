@@ -28,8 +28,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostRanks = 4096;
-constexpr int kInterrupted = 3;          // exit code of a rank that saved and stopped as it was asked to
-constexpr double kInterruptGrace = 60;   // its peers may still be writing their part
+constexpr int kInterrupted = 3;         // exit code of a rank that saved and stopped as it was asked to
+constexpr double kInterruptGrace = 60;  // its peers may still be writing their part
 
 // A folder of this run alone, for the rendezvous file.
 class ScratchFolder {

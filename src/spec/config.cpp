@@ -31,10 +31,8 @@ void bind_model(Schema& schema, TrainSpec& spec) {
              "standard deviation of initial weights; output projections of attention and MLP get it divided by "
              "sqrt(2 * layers)",
              between(0, 10));
-  schema.key("model.dropout", model.dropout, "probability, on embeddings and both residual branches",
-             from_below(0, 1));
-  schema.key("model.attention_dropout", model.attention_dropout, "probability, on attention weights",
-             from_below(0, 1));
+  schema.key("model.dropout", model.dropout, "probability, on embeddings and both residual branches", from_below(0, 1));
+  schema.key("model.attention_dropout", model.attention_dropout, "probability, on attention weights", from_below(0, 1));
 }
 
 void bind_strategy(Schema& schema, Strategy& strategy) {
@@ -45,8 +43,7 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
              "shard norms, dropout and residuals over the tensor ranks by sequence");
   schema.key("strategy.pipeline", strategy.pipeline, "pipeline stages", between(1, kMostRanks));
   schema.choice<ScheduleKind>(
-      "strategy.schedule", strategy.schedule,
-      {{"gpipe", ScheduleKind::gpipe}, {"1f1b", ScheduleKind::one_f_one_b}},
+      "strategy.schedule", strategy.schedule, {{"gpipe", ScheduleKind::gpipe}, {"1f1b", ScheduleKind::one_f_one_b}},
       "order of a stage's work: 1f1b keeps the fewest activations, gpipe runs all forwards first");
   schema.key("strategy.stage_layers", strategy.stage_layers,
              "layers of each stage, such as [5, 6, 6, 5]; empty: balanced, embedding and head counted as work",
@@ -71,8 +68,8 @@ void bind_precision(Schema& schema, PrecisionSpec& precision) {
                            "of weights and activations");
   schema.key("precision.initial_loss_scale", precision.initial_loss_scale, "fp16 only",
              Interval{.low = 0, .high = 1e30, .low_open = true});
-  schema.key("precision.loss_scale_window", precision.loss_scale_window, "fp16 only: good steps before the scale doubles",
-             between(1, kMostSteps));
+  schema.key("precision.loss_scale_window", precision.loss_scale_window,
+             "fp16 only: good steps before the scale doubles", between(1, kMostSteps));
 }
 
 void bind_optimizer(Schema& schema, OptimizerSpec& optimizer) {
@@ -102,7 +99,8 @@ void bind_optimizer(Schema& schema, OptimizerSpec& optimizer) {
 void bind_data(Schema& schema, DataSpec& data) {
   schema.table("data", "Tokenised corpora, as `ridgeline data tokenize` makes them");
   schema.key("data.path", data.path, "prefix of PATH.bin and PATH.idx, relative to the working directory");
-  schema.key("data.validation_path", data.validation_path, "prefix of a second pair; empty: the end of path is held out");
+  schema.key("data.validation_path", data.validation_path,
+             "prefix of a second pair; empty: the end of path is held out");
   schema.key("data.validation_fraction", data.validation_fraction,
              "share of path's tokens held out at its end, where validation_path is empty", from_below(0, 1));
 }
@@ -126,8 +124,8 @@ void bind_training(Schema& schema, TrainingSpec& training) {
   schema.key("training.seed", training.seed, "of initial weights, dropout and data order", at_least(0));
   schema.choice("training.device", training.device, {"auto", "cpu", "cuda", "xpu"},
                 "auto: an accelerator where there is one");
-  schema.key("training.threads", training.threads, "CPU threads of a rank; 0: the machine's cores divided among its ranks",
-             between(0, 4096));
+  schema.key("training.threads", training.threads,
+             "CPU threads of a rank; 0: the machine's cores divided among its ranks", between(0, 4096));
   schema.key("training.log_every", training.log_every, "steps between progress lines", between(1, kMostSteps));
   schema.key("training.communication_timeout", training.communication_timeout,
              "seconds before a collective that does not end is an error",

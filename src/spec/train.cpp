@@ -25,9 +25,10 @@ void validate(const TrainSpec& spec) {
   validate(spec.model);
   validate_optimizer(spec.optimizer, spec.training.steps);
   if (spec.evaluation.every > 0 && spec.data.validation_path.empty() && spec.data.validation_fraction == 0) {
-    throw InputError("evaluation.every = {}: nothing is held out: set data.validation_path or a "
-                     "data.validation_fraction above 0",
-                     spec.evaluation.every);
+    throw InputError(
+        "evaluation.every = {}: nothing is held out: set data.validation_path or a "
+        "data.validation_fraction above 0",
+        spec.evaluation.every);
   }
   if (spec.training.run.empty()) throw InputError("training.run = '': expected the path of the run folder");
 }

@@ -8,7 +8,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
+
+#include "checkpoint/step_folder.h"
+#include "checkpoint/writer.h"
 
 namespace {
 
@@ -182,6 +186,35 @@ TEST_F(Command, DataIsMadeAndInspected) {
   const Result missing = run("data inspect nowhere");
   EXPECT_EQ(missing.exit_code, 2);
   EXPECT_THAT(missing.errors, HasSubstr("nowhere"));
+}
+
+TEST_F(Command, CheckpointsAreListedInspectedAndVerified) {
+  using namespace ridgeline::checkpoint;
+  const Path folder = Path(folder_) / "run" / "checkpoints";
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  for (const int64_t step : {10, 20}) {
+    ShardWriter(folder, step, 0)
+        .write({{.name = "head.weight",
+                 .dtype = DType::F32,
+                 .shape = {2, 3},
+                 .slice = whole_slice({2, 3}),
+                 .bytes = std::as_bytes(std::span(values))}});
+    publish(folder, step, 1, {.consumed_samples = 8 * step});
+  }
+  const Result listed = run("checkpoint list run");
+  EXPECT_EQ(listed.output, "run/checkpoints/step-00000020  complete\nrun/checkpoints/step-00000010  complete\n");
+  EXPECT_THAT(run("checkpoint inspect run").output, HasSubstr("step 20, 160 samples consumed, 1 tensors in 1 files"));
+  EXPECT_THAT(run("checkpoint inspect run/checkpoints/step-00000010").output, HasSubstr("head.weight F32 [2, 3]"));
+  EXPECT_EQ(run("checkpoint verify run").exit_code, 0);
+
+  // One changed byte of the values, at the file's end.
+  std::fstream file(folder / "step-00000020" / rank_file_name(0), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put('?');
+  file.close();
+  const Result damaged = run("checkpoint verify run");
+  EXPECT_EQ(damaged.exit_code, 1);
+  EXPECT_THAT(damaged.output, HasSubstr("rank-00000.safetensors"));
 }
 
 TEST_F(Command, CheckpointOfNothing) {

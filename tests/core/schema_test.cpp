@@ -91,9 +91,12 @@ TEST(Schema, NamesFileLineKeyAndNearestKey) {
   EXPECT_EQ(bound.error("[model]\n\nlayer = 3\n"),
             "run.toml:3: unknown key 'model.layer'; did you mean 'model.layers'? (`ridgeline config` lists all keys)");
   EXPECT_THAT(bound.error("lr = 3\n"), HasSubstr("run.toml:1: unknown key 'lr'; did you mean 'run.lr'?"));
-  EXPECT_THAT(bound.error("[modle]\nlayers = 3\n"), HasSubstr("run.toml:1: unknown table 'modle'; did you mean 'model'?"));
-  EXPECT_THAT(bound.error("[model.layers.deep]\nx = 1\n"), HasSubstr("model.layers: expected an integer 1 to 100, found a table"));
-  EXPECT_THAT(bound.error("model = 3\n"), HasSubstr("run.toml:1: model: expected the table [model], found the integer 3"));
+  EXPECT_THAT(bound.error("[modle]\nlayers = 3\n"),
+              HasSubstr("run.toml:1: unknown table 'modle'; did you mean 'model'?"));
+  EXPECT_THAT(bound.error("[model.layers.deep]\nx = 1\n"),
+              HasSubstr("model.layers: expected an integer 1 to 100, found a table"));
+  EXPECT_THAT(bound.error("model = 3\n"),
+              HasSubstr("run.toml:1: model: expected the table [model], found the integer 3"));
 }
 
 TEST(Schema, ReportsTheFirstFaultOfTheFile) {

@@ -40,7 +40,7 @@ Map without(Map map, const std::string& name) {
   return map;
 }
 
-const Map kTorchrun = {{"RANK", "5"},       {"WORLD_SIZE", "8"},       {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"},
+const Map kTorchrun = {{"RANK", "5"},         {"WORLD_SIZE", "8"},     {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"},
                        {"MASTER_ADDR", "n0"}, {"MASTER_PORT", "29500"}};
 const Map kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "1"},
                       {"OMPI_COMM_WORLD_SIZE", "2"},
@@ -133,7 +133,7 @@ TEST(Detect, Mpich) {
 }
 
 TEST(Detect, Pals) {
-  const Map map = {{"PALS_RANKID", "3"},       {"PMI_SIZE", "24"},        {"PALS_LOCAL_RANKID", "3"},
+  const Map map = {{"PALS_RANKID", "3"},      {"PMI_SIZE", "24"},         {"PALS_LOCAL_RANKID", "3"},
                    {"PALS_LOCAL_SIZE", "12"}, {"PALS_APID", "uuid-1234"}, {"MASTER_ADDR", "x1"},
                    {"PMI_RANK", "3"}};
   const auto environment = detect_in(map);

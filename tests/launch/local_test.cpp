@@ -58,10 +58,10 @@ class LocalRanks : public testing::Test {
 };
 
 TEST_F(LocalRanks, AreToldWhoTheyAre) {
-  const int code = run_local_ranks(script(
-      "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $RIDGELINE_LAUNCHER "
-      "$(dirname $RIDGELINE_RENDEZVOUS_FILE) > $OUT/$RANK",
-      3));
+  const int code =
+      run_local_ranks(script("echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $RIDGELINE_LAUNCHER "
+                             "$(dirname $RIDGELINE_RENDEZVOUS_FILE) > $OUT/$RANK",
+                             3));
   EXPECT_EQ(code, 0);
   std::string scratch;
   for (const char* rank : {"0", "1", "2"}) {
@@ -154,8 +154,8 @@ TEST_F(LocalRanks, InterruptsAreForwarded) {
 TEST_F(LocalRanks, SecondInterruptKills) {
   const pid_t launcher = fork();
   if (launcher == 0) {
-    const LocalRun run =
-        script("trap 'echo heard > $OUT/heard$RANK' INT; echo ready > $OUT/ready$RANK; while :; do sleep 0.05; done", 2);
+    const LocalRun run = script(
+        "trap 'echo heard > $OUT/heard$RANK' INT; echo ready > $OUT/ready$RANK; while :; do sleep 0.05; done", 2);
     _exit(run_local_ranks(run));
   }
   wait_for("ready0");

@@ -158,8 +158,7 @@ TEST(Names, AgreeWithTheConfig) {
   for (const auto precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     EXPECT_EQ(load_train_spec("", {"precision.compute=" + to_string(precision)}).spec.precision.compute, precision);
   }
-  for (const auto kind :
-       {DecayKind::constant, DecayKind::cosine, DecayKind::linear, DecayKind::warmup_stable_decay}) {
+  for (const auto kind : {DecayKind::constant, DecayKind::cosine, DecayKind::linear, DecayKind::warmup_stable_decay}) {
     EXPECT_EQ(load_train_spec("", {"optimizer.decay=" + to_string(kind)}).spec.optimizer.decay, kind);
   }
 }

@@ -50,12 +50,15 @@ TEST(DeriveData, LeavesDataAloneWhereItThrows) {
 }
 
 TEST(DeriveData, NamesTheKeyThatDoesNotDivide) {
-  EXPECT_THAT(error({.tensor = 5}, 5), HasSubstr("strategy.tensor = 5: 12 heads do not divide by 5; use one of 1, 2, 3, 4, 6, 12"));
-  EXPECT_THAT(error({.tensor = 3, .sequence_parallel = true}, 3), HasSubstr("strategy.sequence_parallel = true: a sequence of 64"));
+  EXPECT_THAT(error({.tensor = 5}, 5),
+              HasSubstr("strategy.tensor = 5: 12 heads do not divide by 5; use one of 1, 2, 3, 4, 6, 12"));
+  EXPECT_THAT(error({.tensor = 3, .sequence_parallel = true}, 3),
+              HasSubstr("strategy.sequence_parallel = true: a sequence of 64"));
   EXPECT_THAT(error({.tensor = 2}, 3), HasSubstr("strategy.tensor = 2: 3 ranks cannot be cut in groups of"));
   EXPECT_THAT(error({.pipeline = 2}, 1), HasSubstr("strategy.pipeline = 2: 1 rank cannot be cut"));
   EXPECT_THAT(error({.pipeline = 5}, 5), HasSubstr("strategy.pipeline = 5: more stages than the model's 4 layers"));
-  EXPECT_THAT(error({.micro_batch = 3, .global_batch = 8}, 1), HasSubstr("does not divide by micro_batch * data = 3 * 1 = 3; use 6 or 9"));
+  EXPECT_THAT(error({.micro_batch = 3, .global_batch = 8}, 1),
+              HasSubstr("does not divide by micro_batch * data = 3 * 1 = 3; use 6 or 9"));
   EXPECT_THAT(error({.micro_batch = 9, .global_batch = 8}, 1), HasSubstr("use 9 or change"));
   ModelSpec model = small_model();
   model.vocabulary = 3;
