@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 
@@ -146,6 +147,16 @@ TEST_F(Config, EveryFieldIsWritten) {
     changes[index](spec);
     EXPECT_NE(to_toml(spec), plain) << "change " << index;
   }
+}
+
+TEST(Examples, AreValid) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RIDGELINE_SOURCE_DIR "/examples")) {
+    if (entry.path().extension() != ".toml") continue;
+    ++count;
+    EXPECT_NO_THROW(load_train_spec(entry.path().string())) << entry.path();
+  }
+  EXPECT_GT(count, 0);
 }
 
 TEST(Names, AgreeWithTheConfig) {
