@@ -31,11 +31,28 @@ RIDGELINE_INLINE Vector load_vector(const Element* from) {
   return vector;
 }
 
+// Spelled out because GCC 12 makes several instructions of the general conversion.
+RIDGELINE_INLINE Words widen(const Shorts& shorts) {
+#if RIDGELINE_LANES == 16
+  return bits_as<Words>(_mm512_maskz_cvtepu16_epi32(kAllLanes, bits_as<__m256i>(shorts)));
+#elif RIDGELINE_LANES == 8
+  return bits_as<Words>(_mm256_cvtepu16_epi32(bits_as<__m128i>(shorts)));
+#else
+  return __builtin_convertvector(shorts, Words);
+#endif
+}
+
+RIDGELINE_INLINE Shorts narrow(const Words& words) {
+#if RIDGELINE_LANES == 16
+  return bits_as<Shorts>(_mm512_maskz_cvtepi32_epi16(kAllLanes, bits_as<__m512i>(words)));
+#else
+  return __builtin_convertvector(words, Shorts);
+#endif
+}
+
 RIDGELINE_INLINE Floats decode(Float32, const Floats& stored) { return stored; }
 
-RIDGELINE_INLINE Floats decode(BFloat16, const Shorts& stored) {
-  return bits_as<Floats>(__builtin_convertvector(stored, Words) << 16);
-}
+RIDGELINE_INLINE Floats decode(BFloat16, const Shorts& stored) { return bits_as<Floats>(widen(stored) << 16); }
 
 RIDGELINE_INLINE Floats decode(Float16, const Shorts& stored) {
 #if RIDGELINE_LANES == 16
@@ -45,7 +62,7 @@ RIDGELINE_INLINE Floats decode(Float16, const Shorts& stored) {
 #else
   // Shift exponent and mantissa into place and repair the exponent's bias by a product, which also normalises
   // subnormal halves; infinity and NaN get the full exponent.
-  const Words half = __builtin_convertvector(stored, Words);
+  const Words half = widen(stored);
   const Floats magnitude = bits_as<Floats>((half & 0x7fffu) << 13) * 0x1p112f;
   const Words full = bits_as<Words>(magnitude) | 0x7f800000u;
   const Words value = (half & 0x7c00u) == 0x7c00u ? full : bits_as<Words>(magnitude);
@@ -60,7 +77,7 @@ RIDGELINE_INLINE Shorts encode(BFloat16, const Floats& value) {
   const Words bits = bits_as<Words>(value);
   const Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const Words nan = (bits >> 16) | 0x40u;
-  return __builtin_convertvector((value == value) ? rounded : nan, Shorts);
+  return narrow((value == value) ? rounded : nan);
 }
 
 RIDGELINE_INLINE Shorts encode(Float16, const Floats& value) {
@@ -79,7 +96,7 @@ RIDGELINE_INLINE Shorts encode(Float16, const Floats& value) {
   Words half = magnitude < 0x1p-14f ? subnormal : normal;
   half = magnitude >= 65520.0f ? Words{} + 0x7c00u : half;
   half = magnitude == magnitude ? half : Words{} + 0x7e00u;
-  return __builtin_convertvector(half | sign, Shorts);
+  return narrow(half | sign);
 #endif
 }
 

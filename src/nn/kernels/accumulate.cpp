@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <vector>
+
 #include "nn/kernels/tensor_access.h"
 
 #define RIDGELINE_TARGET_FILE "nn/kernels/accumulate_loops.inl"
@@ -40,7 +42,9 @@ void bias_gradient(const at::Tensor& main, const at::Tensor& gradient) {
     at::parallel_for(0, blocks, rows_per_task(rows * kColumnBlock), [&](int64_t begin, int64_t end) {
       const int64_t first = begin * kColumnBlock;
       const int64_t last = std::min(columns, end * kColumnBlock);
-      loop(floats(main) + first, stored<Format>(gradient) + first, rows, columns, last - first);
+      std::vector<float> sums(static_cast<size_t>(last - first), 0.0f);
+      loop(sums.data(), stored<Format>(gradient) + first, rows, columns, last - first);
+      RIDGELINE_PICK(add_vector<Float32>)(floats(main) + first, sums.data(), last - first);
     });
   });
 }

@@ -11,35 +11,34 @@ void add_vector(float* main, const typename Format::Stored* gradient, int64_t co
   }
 }
 
-// main[c] += sum of gradient[r * stride + c], for c < columns, `Vectors` vectors at a time. Every 128 rows the sums go
-// to a second set of accumulators, so that the rounding error grows with the square root of the rows' number.
+// sums[c] += sum of gradient[r * stride + c] over a few rows, for c < columns, in `Vectors` vectors.
 template <typename Format, int Vectors>
-RIDGELINE_INLINE void add_column_block(float* main, const typename Format::Stored* gradient, int64_t rows,
-                                       int64_t stride, int64_t columns) {
-  Floats total[Vectors] = {};
-  for (int64_t first = 0; first < rows; first += 128) {
-    const int64_t last = first + 128 < rows ? first + 128 : rows;
-    Floats sum[Vectors] = {};
-    for (int64_t row = first; row < last; ++row) {
-      for (int v = 0; v < Vectors; ++v)
-        sum[v] += load<Format>(gradient + row * stride + v * kLanes, columns - v * kLanes);
-    }
-    for (int v = 0; v < Vectors; ++v) total[v] += sum[v];
+RIDGELINE_INLINE void add_block(float* sums, const typename Format::Stored* gradient, int64_t rows, int64_t stride,
+                                int64_t columns) {
+  Floats sum[Vectors] = {};
+  for (int64_t row = 0; row < rows; ++row) {
+    const typename Format::Stored* from = gradient + row * stride;
+    for (int v = 0; v < Vectors; ++v) sum[v] += load<Format>(from + v * kLanes, columns - v * kLanes);
   }
   for (int v = 0; v < Vectors; ++v) {
     const int64_t left = columns - v * kLanes;
-    store<Float32>(main + v * kLanes, load<Float32>(main + v * kLanes, left) + total[v], left);
+    store<Float32>(sums + v * kLanes, load<Float32>(sums + v * kLanes, left) + sum[v], left);
   }
 }
 
+// sums[c] += sum of gradient[r * stride + c] over all rows. Goes through 32 rows at a time: so few pages are in use at
+// once that their translations stay cached, and rounding errors grow with the number of blocks instead of rows.
 template <typename Format>
-void add_columns(float* main, const typename Format::Stored* gradient, int64_t rows, int64_t stride, int64_t columns) {
-  int64_t column = 0;
-  for (; column + 8 * kLanes <= columns; column += 8 * kLanes) {
-    add_column_block<Format, 8>(main + column, gradient + column, rows, stride, 8 * kLanes);
-  }
-  for (; column < columns; column += kLanes) {
-    add_column_block<Format, 1>(main + column, gradient + column, rows, stride, columns - column);
+void add_columns(float* sums, const typename Format::Stored* gradient, int64_t rows, int64_t stride, int64_t columns) {
+  for (int64_t row = 0; row < rows; row += 32, gradient += 32 * stride) {
+    const int64_t count = rows - row < 32 ? rows - row : 32;
+    int64_t column = 0;
+    for (; column + 8 * kLanes <= columns; column += 8 * kLanes) {
+      add_block<Format, 8>(sums + column, gradient + column, count, stride, 8 * kLanes);
+    }
+    for (; column < columns; column += kLanes) {
+      add_block<Format, 1>(sums + column, gradient + column, count, stride, columns - column);
+    }
   }
 }
 

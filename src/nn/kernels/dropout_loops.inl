@@ -35,7 +35,7 @@ void dropout_row(const typename Format::Stored* x, const typename Format::Stored
     const int64_t end = begin + 64 - skipped < channels ? begin + 64 - skipped : channels;
     dropout_fields(fields, key, channel / 64, position, sample);
     for (int64_t i = begin; i < end; i += kLanes) {
-      const Words field = __builtin_convertvector(load_vector<Shorts>(fields + skipped + (i - begin)), Words);
+      const Words field = widen(load_vector<Shorts>(fields + skipped + (i - begin)));
       const Floats value = load<Format>(x + i, end - i) * scale;
       Floats kept = field >= threshold ? value : Floats{};
       if (residual != nullptr) kept = load<Format>(residual + i, end - i) + kept;
