@@ -1,5 +1,7 @@
 #include "train/pipeline_executor.h"
 
+#include <utility>
+
 #include "core/error.h"
 
 namespace ridgeline::train {
@@ -24,7 +26,7 @@ void PipelineExecutor::start(const schedule::Schedule& schedule, const BatchOf& 
   stage_number_ = mesh_.coordinate(spec::Axis::pipeline);
   batch_of_ = batch_of;
   in_flight_.clear();
-  input_ = output_ = output_gradient_ = input_gradient_ = {};
+  input_ = output_ = output_gradient_ = input_gradient_ = at::Tensor();
   loss_sum_ = at::zeros({1}, options_.dtype(at::kDouble));
   activations_ = Link{&mesh_.forward_pipeline(), {}, 0, {}, {}};
   gradients_ = Link{&mesh_.backward_pipeline(), {}, 0, {}, {}};
@@ -81,7 +83,7 @@ void PipelineExecutor::send(Link& link, const Action& action, at::Tensor tensor)
 void PipelineExecutor::forward(int64_t micro_batch) {
   nn::InFlight& flight = in_flight(micro_batch);
   const at::Tensor input = std::move(input_);
-  input_ = {};
+  input_.reset();
   output_ = schedule_->has_backward ? stage_.forward(input, flight) : stage_.forward_only(input, flight.batch);
   if (stage_.is_last()) loss_sum_.add_(output_);
   if (!schedule_->has_backward) in_flight_.erase(micro_batch);
@@ -106,11 +108,11 @@ void PipelineExecutor::execute(const Action& action, const nn::Stage::UnitFinish
       output_gradient_ = take_received(gradients_);
       break;
     case ActionKind::backward:
-      input_gradient_ = stage_.backward(std::exchange(output_gradient_, {}), in_flight(action.micro_batch), on_unit);
+      input_gradient_ = stage_.backward(std::exchange(output_gradient_, at::Tensor()), in_flight(action.micro_batch), on_unit);
       in_flight_.erase(action.micro_batch);
       break;
     case ActionKind::backward_input:
-      input_gradient_ = stage_.backward_input(std::exchange(output_gradient_, {}), in_flight(action.micro_batch));
+      input_gradient_ = stage_.backward_input(std::exchange(output_gradient_, at::Tensor()), in_flight(action.micro_batch));
       break;
     case ActionKind::backward_weight:
       stage_.backward_weight(in_flight(action.micro_batch), on_unit);

@@ -64,7 +64,13 @@ int train_command(const spec::TrainSpec& spec, const launch::RankEnvironment& en
   platform::set_threads(spec.training.threads > 0 ? spec.training.threads : launch::threads_per_rank(environment));
   const auto store = mesh::Store::open(environment, spec.training.communication_timeout);
   mesh::Watchdog watchdog(store, environment.rank, environment.world);
-  return watchdog.guard([&] { return train_on_mesh(spec, environment, store, watchdog); });
+  try {
+    const int code = train_on_mesh(spec, environment, store, watchdog);
+    watchdog.finish();
+    return code;
+  } catch (const std::exception& error) {
+    watchdog.fail(error);
+  }
 }
 
 }  // namespace ridgeline::train

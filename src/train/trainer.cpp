@@ -1,5 +1,7 @@
 #include "train/trainer.h"
 
+#include <c10/core/InferenceMode.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +43,7 @@ Trainer::Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data
                device_},
       schedule_(schedule::make_schedule(spec_.strategy.schedule, spec_.strategy.pipeline, spec_.strategy.micro_batches())),
       loss_scale_(spec_.precision) {
-  at::NoGradGuard no_grad;
+  const c10::InferenceMode no_autograd;
   build_stage();
 }
 
@@ -68,7 +70,7 @@ std::vector<double> Trainer::sum_over_world(const at::Tensor& values) {
 }
 
 StepResult Trainer::step(int64_t number, bool stop_requested) {
-  at::NoGradGuard no_grad;
+  const c10::InferenceMode no_autograd;
   const spec::Strategy& strategy = spec_.strategy;
   // Every window is full, so every token of the global batch is a valid target.
   const double valid_tokens = static_cast<double>(strategy.global_batch * spec_.model.sequence);
@@ -107,7 +109,7 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
 }
 
 double Trainer::evaluate(int64_t samples) {
-  at::NoGradGuard no_grad;
+  const c10::InferenceMode no_autograd;
   const schedule::Schedule schedule =
       schedule::make_forward_schedule(spec_.strategy.pipeline, batches_.evaluation_micro_batches(samples));
   const at::Tensor loss_sum =
@@ -117,7 +119,7 @@ double Trainer::evaluate(int64_t samples) {
 }
 
 void Trainer::save(const std::filesystem::path& folder, int64_t finished_steps) {
-  at::NoGradGuard no_grad;
+  const c10::InferenceMode no_autograd;
   const int64_t rank = mesh_.world().rank();
   write_state(folder, finished_steps, rank, *parameters_, *optimizer_);
   mesh_.world().barrier().wait();
@@ -132,7 +134,7 @@ void Trainer::save(const std::filesystem::path& folder, int64_t finished_steps) 
 }
 
 std::optional<int64_t> Trainer::resume(const std::filesystem::path& folder) {
-  at::NoGradGuard no_grad;
+  const c10::InferenceMode no_autograd;
   // Rank 0 decides, so that all load the same one even where a file system shows it late.
   at::Tensor chosen = at::full({1}, -1, at::TensorOptions().dtype(at::kLong).device(device_));
   if (mesh_.world().rank() == 0) {

@@ -1,0 +1,147 @@
+// Layout changes nothing but speed: losses and gradient norms of every layout over 20 steps against those of one rank.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "train/small_run.h"
+
+namespace ridgeline::train {
+namespace {
+
+using spec::Precision;
+using spec::Recompute;
+using spec::ScheduleKind;
+
+// A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
+struct Layout {
+  int64_t tensor, pipeline, data;
+  std::string switches;  // of: sp, zero, gpipe, selective, full, mb2, untied, dropout, uneven, tiny_buckets, bf16, fp16
+
+  bool has(const std::string& word) const { return (" " + switches + " ").find(" " + word + " ") != std::string::npos; }
+  std::string name() const {
+    std::string text = fmt::format("t{}_p{}_d{}_{}", tensor, pipeline, data, switches);
+    for (char& c : text) c = c == ' ' ? '_' : c;
+    return text;
+  }
+};
+
+spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
+  spec::TrainSpec spec = small_spec(data);
+  spec.strategy.tensor = layout.tensor;
+  spec.strategy.pipeline = layout.pipeline;
+  spec.strategy.sequence_parallel = layout.has("sp");
+  spec.strategy.zero_stage = layout.has("zero") ? 1 : 0;
+  if (layout.has("gpipe")) spec.strategy.schedule = ScheduleKind::gpipe;
+  if (layout.has("selective")) spec.strategy.recompute = Recompute::selective;
+  if (layout.has("full")) spec.strategy.recompute = Recompute::full;
+  if (layout.has("mb2")) spec.strategy.micro_batch = 2;
+  if (layout.has("untied")) spec.model.tied = false;
+  if (layout.has("dropout")) spec.model.dropout = 0.1, spec.model.attention_dropout = 0.1;
+  if (layout.has("uneven")) {
+    spec.strategy.stage_layers.assign(layout.pipeline, 1);
+    spec.strategy.stage_layers.front() = spec.model.layers - layout.pipeline + 1;
+  }
+  if (layout.has("tiny_buckets")) spec.strategy.bucket_mib = 0.01;
+  if (layout.has("bf16")) spec.precision.compute = Precision::bf16;
+  if (layout.has("fp16")) spec.precision.compute = Precision::fp16;
+  return spec;
+}
+
+const std::string& token_file() {
+  static TemporaryFolder folder;
+  static const std::string prefix = [] {
+    const std::string path = (folder.path() / "tokens").string();
+    write_tokens(path, 101, 20000);
+    return path;
+  }();
+  return prefix;
+}
+
+// What one rank gives for the same model and precision. Its micro-batch is the default, its buckets are whole.
+const History& one_rank(const Layout& layout) {
+  static std::map<std::string, History> known;
+  const std::string key = fmt::format("{}{}{}{}", layout.has("untied"), layout.has("dropout"), layout.has("bf16"),
+                                      layout.has("fp16"));
+  auto found = known.find(key);
+  if (found == known.end()) {
+    std::string switches;
+    for (const char* word : {"untied", "dropout", "bf16", "fp16"}) {
+      if (layout.has(word)) switches += std::string(word) + " ";
+    }
+    found = known.emplace(key, train_layout(spec_of({1, 1, 1, switches}, token_file()), 1)).first;
+  }
+  return found->second;
+}
+
+struct Bounds {
+  double loss, gradient_norm;
+};
+
+// fp32: rounding of sums in another order. bf16 has 8 bits, fp16 11: partial sums of the tensor axis are rounded to them.
+Bounds bounds_of(const Layout& layout) {
+  if (layout.has("bf16")) return {2e-3, 3e-2};
+  if (layout.has("fp16")) return {5e-4, 1e-2};
+  return {1e-5, 1e-5};
+}
+
+class ParityTest : public testing::TestWithParam<Layout> {};
+
+TEST_P(ParityTest, EqualsOneRank) {
+  const Layout& layout = GetParam();
+  const History& expected = one_rank(layout);
+  const History actual =
+      train_layout(spec_of(layout, token_file()), layout.tensor * layout.pipeline * layout.data);
+  const Bounds bounds = bounds_of(layout);
+  ASSERT_EQ(actual.loss.size(), expected.loss.size());
+  double worst_loss = 0, worst_norm = 0;
+  for (size_t step = 0; step < expected.loss.size(); ++step) {
+    const double loss_error = std::abs(actual.loss[step] / expected.loss[step] - 1);
+    const double norm_error = std::abs(actual.gradient_norm[step] / expected.gradient_norm[step] - 1);
+    EXPECT_LT(loss_error, bounds.loss) << "step " << step;
+    EXPECT_LT(norm_error, bounds.gradient_norm) << "step " << step;
+    worst_loss = std::max(worst_loss, loss_error);
+    worst_norm = std::max(worst_norm, norm_error);
+  }
+  EXPECT_NEAR(actual.held_out / expected.held_out, 1.0, bounds.loss);
+  RecordProperty("worst_loss_error", std::to_string(worst_loss));
+  RecordProperty("worst_norm_error", std::to_string(worst_norm));
+}
+
+TEST(ParityReference, LearnsSomething) {
+  const History& history = one_rank({1, 1, 1, ""});
+  EXPECT_NEAR(history.loss.front(), std::log(101.0), 0.05);
+  EXPECT_LT(history.loss.back(), history.loss.front() - 0.1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, ParityTest,
+    testing::Values(
+        // One rank: what recomputation, micro-batches and buckets change.
+        Layout{1, 1, 1, "selective"}, Layout{1, 1, 1, "full"}, Layout{1, 1, 1, "mb2 tiny_buckets"},
+        Layout{1, 1, 1, "full dropout"},
+        // Two ranks: every axis alone.
+        Layout{2, 1, 1, ""}, Layout{2, 1, 1, "sp"}, Layout{2, 1, 1, "sp selective dropout"}, Layout{2, 1, 1, "sp full untied"},
+        Layout{2, 1, 1, "mb2 dropout"}, Layout{1, 2, 1, ""}, Layout{1, 2, 1, "gpipe"}, Layout{1, 2, 1, "uneven untied"},
+        Layout{1, 2, 1, "full dropout"}, Layout{1, 2, 1, "gpipe selective mb2"}, Layout{1, 1, 2, ""},
+        Layout{1, 1, 2, "zero tiny_buckets"}, Layout{1, 1, 2, "tiny_buckets mb2"}, Layout{1, 1, 2, "zero dropout"},
+        // Four ranks: products of two, and long axes.
+        Layout{4, 1, 1, "sp"}, Layout{4, 1, 1, "untied"}, Layout{1, 4, 1, ""}, Layout{1, 4, 1, "gpipe uneven"},
+        Layout{1, 1, 4, "zero"}, Layout{1, 1, 4, "mb2"}, Layout{2, 2, 1, "sp"}, Layout{2, 2, 1, "gpipe full dropout"},
+        Layout{2, 1, 2, "sp zero tiny_buckets"}, Layout{2, 1, 2, "selective"}, Layout{1, 2, 2, "zero"},
+        Layout{1, 2, 2, "gpipe untied tiny_buckets"},
+        // Eight ranks: products of three.
+        Layout{2, 2, 2, ""}, Layout{2, 2, 2, "sp zero tiny_buckets"}, Layout{2, 2, 2, "sp zero selective dropout"},
+        Layout{2, 2, 2, "gpipe full untied zero"}, Layout{4, 2, 1, "sp uneven"}, Layout{8, 1, 1, "sp"},
+        Layout{1, 4, 2, "zero full"}, Layout{1, 1, 8, "zero"}, Layout{4, 1, 2, "zero sp"}, Layout{2, 4, 1, "gpipe sp"},
+        Layout{1, 2, 4, "zero mb2 tiny_buckets"}),
+    [](const auto& info) { return info.param.name(); });
+
+INSTANTIATE_TEST_SUITE_P(LowPrecision, ParityTest,
+                         testing::Values(Layout{1, 1, 2, "bf16 zero"}, Layout{2, 1, 1, "bf16 sp"}, Layout{1, 2, 1, "bf16 full"},
+                                         Layout{2, 2, 2, "bf16 sp zero"}, Layout{2, 1, 2, "fp16 zero"},
+                                         Layout{1, 2, 2, "fp16 selective"}, Layout{2, 2, 1, "fp16 sp gpipe"}),
+                         [](const auto& info) { return info.param.name(); });
+
+}  // namespace
+}  // namespace ridgeline::train

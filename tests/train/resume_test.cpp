@@ -1,0 +1,118 @@
+// Stopping changes nothing: a run that is saved and continued equals one that was not stopped, bit for bit in the same
+// layout and to rounding in another.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "train/small_run.h"
+
+namespace ridgeline::train {
+namespace {
+
+constexpr int64_t kSaved = 4, kSteps = 8;
+
+struct Case {
+  std::string name;
+  spec::Precision precision;
+  int64_t ranks, tensor, pipeline, zero, tied;
+  int64_t other_ranks, other_tensor, other_pipeline, other_zero;
+};
+
+class ResumeTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override { write_tokens(data(), 101, 20000); }
+  std::string data() const { return (folder_.path() / "tokens").string(); }
+  std::filesystem::path checkpoints() const { return folder_.path() / "checkpoints"; }
+
+  spec::TrainSpec spec() const {
+    const Case& c = GetParam();
+    spec::TrainSpec spec = small_spec(data());
+    spec.training.steps = kSteps;
+    spec.model.dropout = 0.1;
+    spec.model.tied = c.tied != 0;
+    spec.precision.compute = c.precision;
+    spec.precision.loss_scale_window = 3;  // the scale moves within the test
+    spec.strategy.tensor = c.tensor;
+    spec.strategy.pipeline = c.pipeline;
+    spec.strategy.zero_stage = c.zero;
+    spec.strategy.bucket_mib = 0.05;
+    return spec;
+  }
+
+  // Runs all steps, saving on the way; returns what an unbroken run gives.
+  History unbroken() {
+    History history;
+    with_trainers(spec(), GetParam().ranks, [&](Trainer& trainer, const mesh::Mesh& mesh) {
+      run_steps(trainer, mesh, 0, kSaved, history);
+      trainer.save(checkpoints(), kSaved);
+      run_steps(trainer, mesh, kSaved, kSteps, history);
+    });
+    return history;
+  }
+
+  History continued(const spec::TrainSpec& spec, int64_t ranks) {
+    History history;
+    with_trainers(spec, ranks, [&](Trainer& trainer, const mesh::Mesh& mesh) {
+      const std::optional<int64_t> finished = trainer.resume(checkpoints());
+      ASSERT_EQ(finished, kSaved);
+      run_steps(trainer, mesh, *finished, kSteps, history);
+    });
+    return history;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_P(ResumeTest, InTheSameLayoutIsBitForBit) {
+  const History expected = unbroken();
+  const History actual = continued(spec(), GetParam().ranks);
+  for (int64_t step = kSaved; step < kSteps; ++step) {
+    EXPECT_EQ(actual.loss[step - kSaved], expected.loss[step]) << "step " << step;
+    EXPECT_EQ(actual.gradient_norm[step - kSaved], expected.gradient_norm[step]) << "step " << step;
+  }
+}
+
+TEST_P(ResumeTest, InAnotherLayoutEqualsToRounding) {
+  const Case& c = GetParam();
+  const History expected = unbroken();
+  spec::TrainSpec other = spec();
+  other.strategy.tensor = c.other_tensor;
+  other.strategy.sequence_parallel = c.other_tensor > 1;
+  other.strategy.pipeline = c.other_pipeline;
+  other.strategy.zero_stage = c.other_zero;
+  const History actual = continued(other, c.other_ranks);
+  const double bound = c.precision == spec::Precision::fp32 ? 1e-5 : 3e-2;
+  for (int64_t step = kSaved; step < kSteps; ++step) {
+    EXPECT_NEAR(actual.loss[step - kSaved] / expected.loss[step], 1.0, bound) << "step " << step;
+    EXPECT_NEAR(actual.gradient_norm[step - kSaved] / expected.gradient_norm[step], 1.0, bound) << "step " << step;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, ResumeTest,
+    testing::Values(Case{"one_rank", spec::Precision::fp32, 1, 1, 1, 0, 1, 4, 2, 1, 1},
+                    Case{"all_axes", spec::Precision::fp32, 8, 2, 2, 1, 1, 1, 1, 1, 0},
+                    Case{"tied_stages", spec::Precision::fp32, 4, 2, 2, 0, 1, 4, 1, 2, 1},
+                    Case{"untied", spec::Precision::fp32, 2, 1, 1, 1, 0, 3, 1, 3, 0},
+                    Case{"bf16", spec::Precision::bf16, 4, 1, 2, 1, 1, 2, 2, 1, 0},
+                    Case{"fp16", spec::Precision::fp16, 2, 2, 1, 0, 1, 2, 1, 1, 1}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(Resume, OfAnotherModelNamesTheTensor) {
+  TemporaryFolder folder;
+  const std::string data = (folder.path() / "tokens").string();
+  write_tokens(data, 101, 20000);
+  spec::TrainSpec spec = small_spec(data);
+  with_trainers(spec, 1, [&](Trainer& trainer, const mesh::Mesh&) { trainer.save(folder.path() / "checkpoints", 1); });
+  spec.model.hidden = 32;
+  try {
+    with_trainers(spec, 1, [&](Trainer& trainer, const mesh::Mesh&) { trainer.resume(folder.path() / "checkpoints"); });
+    FAIL() << "a checkpoint of another shape was loaded";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("embedding.token.weight"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline::train
