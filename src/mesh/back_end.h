@@ -1,4 +1,5 @@
-// BackEnd: what carries a group's messages, behind Communicator; one implementation a file (gloo.cpp, nccl.cpp, fake.cpp).
+// BackEnd: what carries a group's messages, behind Communicator; one implementation a file (gloo.cpp, nccl.cpp,
+// fake.cpp).
 //
 // Callers go through Communicator, which checks arguments, names errors and tells observers. An implementation may take
 // for granted that tensors are contiguous, of a known type, on the group's device, not empty, and of fitting sizes.
@@ -47,7 +48,8 @@ enum class BackEndKind {
   fake,
 };
 
-// All that a back end needs to set up a group. Members are ranks of the mesh, ascending; `rank` is the place among them.
+// All that a back end needs to set up a group. Members are ranks of the mesh, ascending; `rank` is the place among
+// them.
 struct GroupSetup {
   std::string name;
   std::vector<int64_t> members;
@@ -62,8 +64,8 @@ std::shared_ptr<BackEnd> make_gloo(const GroupSetup& setup);
 // Throws Failure in a build without NCCL (no_nccl.cpp).
 std::shared_ptr<BackEnd> make_nccl(const GroupSetup& setup);
 bool have_nccl();
-// Moves nothing and is always done at once: all_gather repeats the input, reduce_scatter takes this rank's part of its own
-// input, receive gives zeros. For dry runs of one rank of a mesh of any size; works on meta tensors too.
+// Moves nothing and is always done at once: all_gather repeats the input, reduce_scatter takes this rank's part of its
+// own input, receive gives zeros. For dry runs of one rank of a mesh of any size; works on meta tensors too.
 std::shared_ptr<BackEnd> make_fake(int64_t rank, int64_t size);
 
 }  // namespace ridgeline::mesh

@@ -1,5 +1,5 @@
-// C10dBackEnd: any c10d::Backend (Gloo, NCCL, RCCL) as our BackEnd. How each is constructed differs, how they are called
-// does not.
+// C10dBackEnd: any c10d::Backend (Gloo, NCCL, RCCL) as our BackEnd. How each is constructed differs, how they are
+// called does not.
 #pragma once
 
 #include <chrono>

@@ -48,8 +48,10 @@ void require_tensor(const Group& group, Operation operation, const at::Tensor& t
       case at::kDouble:
       case at::kInt:
       case at::kLong:
-      case at::kByte: return;
-      default: wrong = "a tensor of a type that is not carried";
+      case at::kByte:
+        return;
+      default:
+        wrong = "a tensor of a type that is not carried";
     }
   }
   throw InternalError("{} in group \"{}\" was given {}", to_string(operation), group.name, wrong);
@@ -80,7 +82,8 @@ std::string peer_text(const Group& group, const OperationRecord& record) {
 
 [[noreturn]] void fail(const Group& group, const OperationRecord& record, const std::exception& error) {
   throw CommunicationFailure(
-      "{} of {} bytes ({} {}){} in group \"{}\" (rank {}, number {} of {}) failed after {:.1f} s: {}. A peer may have died or "
+      "{} of {} bytes ({} {}){} in group \"{}\" (rank {}, number {} of {}) failed after {:.1f} s: {}. A peer may have "
+      "died or "
       "stand still: look for the first error of another rank",
       to_string(record.operation), record.bytes, record.elements, c10::toString(record.type), peer_text(group, record),
       group.name, group.members[static_cast<std::size_t>(group.rank)], group.rank, group.size(),

@@ -1,5 +1,5 @@
-// Communicator: collectives and messages among a group of ranks. All operations work on tensors that the caller made, are
-// asynchronous, and return a Work to wait for:
+// Communicator: collectives and messages among a group of ranks. All operations work on tensors that the caller made,
+// are asynchronous, and return a Work to wait for:
 //
 //   Work work = mesh.group(Axis::data).all_reduce(gradients);
 //   ... compute ...
@@ -10,8 +10,8 @@
 // Work that is never waited for is a fault. A group of one rank needs no back end and is done at once; it may be used
 // exactly like a larger one, except that there is nobody to send to.
 //
-// Errors: a transfer that fails, because a peer died or the timeout passed, throws CommunicationFailure from the call or
-// from wait(), with ranks, group, operation and bytes. Wrong tensors are InternalError.
+// Errors: a transfer that fails, because a peer died or the timeout passed, throws CommunicationFailure from the call
+// or from wait(), with ranks, group, operation and bytes. Wrong tensors are InternalError.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -62,8 +62,8 @@ class Communicator {
   Work broadcast(const at::Tensor& tensor, int64_t root) const;
   // Part i of `in` along dimension 0 goes to rank i; part i of `out` comes from it.
   Work all_to_all(const at::Tensor& out, const at::Tensor& in) const;
-  // Messages between two ranks with equal tags keep their order. NCCL has no tags: there, all messages between two ranks
-  // keep their order, so send and receive in one order.
+  // Messages between two ranks with equal tags keep their order. NCCL has no tags: there, all messages between two
+  // ranks keep their order, so send and receive in one order.
   Work send(const at::Tensor& tensor, int64_t peer, int64_t tag = 0) const;
   Work receive(const at::Tensor& tensor, int64_t peer, int64_t tag = 0) const;
   Work barrier() const;

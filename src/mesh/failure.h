@@ -1,5 +1,5 @@
-// Failures of communication, a kind of their own: when a peer has died, what a rank sees is a broken connection, and the
-// watchdog then looks for the peer's own words first.
+// Failures of communication, a kind of their own: when a peer has died, what a rank sees is a broken connection, and
+// the watchdog then looks for the peer's own words first.
 #pragma once
 
 #include <exception>

@@ -14,8 +14,10 @@ std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank)
       for (std::size_t index = 0; index < all.size(); ++index) all[index] = static_cast<int64_t>(index);
       return all;
     }
-    case Role::tensor: return shape.slice(Axis::tensor, rank);
-    case Role::data: return shape.slice(Axis::data, rank);
+    case Role::tensor:
+      return shape.slice(Axis::tensor, rank);
+    case Role::data:
+      return shape.slice(Axis::data, rank);
     case Role::tied: {
       const std::vector<int64_t> stages = shape.slice(Axis::pipeline, rank);
       if (rank == stages.front() || rank == stages.back()) {
@@ -25,7 +27,8 @@ std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank)
     }
     case Role::pipeline:
     case Role::forward:
-    case Role::backward: return shape.slice(Axis::pipeline, rank);
+    case Role::backward:
+      return shape.slice(Axis::pipeline, rank);
   }
   throw InternalError("role {}", static_cast<int>(role));
 }
@@ -36,31 +39,44 @@ bool may_share(Role role) { return role != Role::forward && role != Role::backwa
 
 std::string to_string(Role role) {
   switch (role) {
-    case Role::world: return "world";
-    case Role::tensor: return "tensor";
-    case Role::data: return "data";
-    case Role::pipeline: return "pipeline";
-    case Role::tied: return "tied";
-    case Role::forward: return "forward";
-    case Role::backward: return "backward";
+    case Role::world:
+      return "world";
+    case Role::tensor:
+      return "tensor";
+    case Role::data:
+      return "data";
+    case Role::pipeline:
+      return "pipeline";
+    case Role::tied:
+      return "tied";
+    case Role::forward:
+      return "forward";
+    case Role::backward:
+      return "backward";
   }
   throw InternalError("role {}", static_cast<int>(role));
 }
 
 int64_t MeshShape::size(Axis axis) const {
   switch (axis) {
-    case Axis::pipeline: return pipeline;
-    case Axis::data: return data;
-    case Axis::tensor: return tensor;
+    case Axis::pipeline:
+      return pipeline;
+    case Axis::data:
+      return data;
+    case Axis::tensor:
+      return tensor;
   }
   throw InternalError("axis {}", static_cast<int>(axis));
 }
 
 int64_t MeshShape::coordinate(Axis axis, int64_t rank) const {
   switch (axis) {
-    case Axis::pipeline: return rank / (data * tensor);
-    case Axis::data: return rank / tensor % data;
-    case Axis::tensor: return rank % tensor;
+    case Axis::pipeline:
+      return rank / (data * tensor);
+    case Axis::data:
+      return rank / tensor % data;
+    case Axis::tensor:
+      return rank % tensor;
   }
   throw InternalError("axis {}", static_cast<int>(axis));
 }

@@ -41,14 +41,14 @@ std::string to_string(Role role);
 struct PlannedGroup {
   Role role = Role::world;
   std::vector<int64_t> members;
-  int64_t rank = 0;     // place of this rank among the members
+  int64_t rank = 0;      // place of this rank among the members
   int shares_with = -1;  // index of an earlier group with the same members whose connections it uses; -1: makes its own
 };
 
 // The groups of `rank`, in the order in which all ranks create theirs. Groups for collectives with equal members share
 // connections. The two directions of the pipeline never share: a message of activations must not wait behind one of
-// gradients. Groups of one rank have no connections and share with none. `tied` is the first and the last stage's ranks,
-// which both hold the token embedding; ranks of other stages are alone in it.
+// gradients. Groups of one rank have no connections and share with none. `tied` is the first and the last stage's
+// ranks, which both hold the token embedding; ranks of other stages are alone in it.
 std::vector<PlannedGroup> plan_groups(const MeshShape& shape, int64_t rank);
 
 }  // namespace ridgeline::mesh

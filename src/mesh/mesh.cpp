@@ -12,15 +12,22 @@ namespace {
 
 std::shared_ptr<BackEnd> make_back_end(BackEndKind kind, const GroupSetup& setup) {
   switch (kind) {
-    case BackEndKind::gloo: return make_gloo(setup);
-    case BackEndKind::nccl: return make_nccl(setup);
-    case BackEndKind::fake: return make_fake(setup.rank, static_cast<int64_t>(setup.members.size()));
-    case BackEndKind::automatic: break;
+    case BackEndKind::gloo:
+      return make_gloo(setup);
+    case BackEndKind::nccl:
+      return make_nccl(setup);
+    case BackEndKind::fake:
+      return make_fake(setup.rank, static_cast<int64_t>(setup.members.size()));
+    case BackEndKind::automatic:
+      break;
   }
   switch (setup.device.kind()) {
-    case platform::DeviceKind::cpu: return make_gloo(setup);
-    case platform::DeviceKind::cuda: return make_nccl(setup);
-    case platform::DeviceKind::xpu: break;
+    case platform::DeviceKind::cpu:
+      return make_gloo(setup);
+    case platform::DeviceKind::cuda:
+      return make_nccl(setup);
+    case platform::DeviceKind::xpu:
+      break;
   }
   throw Failure("group \"{}\" of {} ranks: there is no way yet to talk between ranks on {} ({}); use one rank, or cpu",
                 setup.name, setup.members.size(), to_string(setup.device.kind()), setup.device.name());
@@ -59,15 +66,16 @@ Mesh::Mesh(const MeshShape& shape, int64_t rank, std::shared_ptr<Store> store, c
     const bool makes_own = group.members.size() > 1 && group.shares_with < 0;
     if (group.shares_with >= 0) back_end = back_ends[static_cast<std::size_t>(group.shares_with)];
     if (makes_own) {
-      const GroupSetup setup{unique_name(group), group.members,   group.rank,         store,
-                             device,             options.timeout, options.one_machine};
+      const GroupSetup setup{unique_name(group), group.members,      group.rank, store, device,
+                             options.timeout,    options.one_machine};
       try {
         back_end = make_back_end(options.back_end, setup);
       } catch (const Error&) {
         throw;
       } catch (const std::exception& error) {
         throw CommunicationFailure(
-            "rank {} could not connect to the other {} ranks of group \"{}\": {}. A peer may have died, or its host cannot "
+            "rank {} could not connect to the other {} ranks of group \"{}\": {}. A peer may have died, or its host "
+            "cannot "
             "be reached (GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME choose the network interface)",
             rank, group.members.size() - 1, setup.name, plain_message(error));
       }
@@ -87,9 +95,12 @@ Mesh Mesh::dry(const MeshShape& shape, int64_t rank, const platform::Device& dev
 
 const Communicator& Mesh::group(Axis axis) const {
   switch (axis) {
-    case Axis::pipeline: return communicator(Role::pipeline);
-    case Axis::data: return communicator(Role::data);
-    case Axis::tensor: return communicator(Role::tensor);
+    case Axis::pipeline:
+      return communicator(Role::pipeline);
+    case Axis::data:
+      return communicator(Role::data);
+    case Axis::tensor:
+      return communicator(Role::tensor);
   }
   throw InternalError("axis {}", static_cast<int>(axis));
 }

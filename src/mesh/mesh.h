@@ -42,7 +42,8 @@ class Mesh {
 
   const Communicator& world() const { return communicator(Role::world); }
   const Communicator& group(Axis axis) const;
-  // For messages between neighbouring stages only: activations one way, gradients the other, on connections of their own.
+  // For messages between neighbouring stages only: activations one way, gradients the other, on connections of their
+  // own.
   const Communicator& forward_pipeline() const { return communicator(Role::forward); }
   const Communicator& backward_pipeline() const { return communicator(Role::backward); }
   // First and last stage; size 1 on the stages between and where there is one stage.

@@ -8,14 +8,22 @@ namespace ridgeline::mesh {
 
 std::string to_string(Operation operation) {
   switch (operation) {
-    case Operation::all_reduce: return "all_reduce";
-    case Operation::all_gather: return "all_gather";
-    case Operation::reduce_scatter: return "reduce_scatter";
-    case Operation::broadcast: return "broadcast";
-    case Operation::all_to_all: return "all_to_all";
-    case Operation::send: return "send";
-    case Operation::receive: return "receive";
-    case Operation::barrier: return "barrier";
+    case Operation::all_reduce:
+      return "all_reduce";
+    case Operation::all_gather:
+      return "all_gather";
+    case Operation::reduce_scatter:
+      return "reduce_scatter";
+    case Operation::broadcast:
+      return "broadcast";
+    case Operation::all_to_all:
+      return "all_to_all";
+    case Operation::send:
+      return "send";
+    case Operation::receive:
+      return "receive";
+    case Operation::barrier:
+      return "barrier";
   }
   throw InternalError("operation {}", static_cast<int>(operation));
 }

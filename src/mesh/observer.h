@@ -1,4 +1,5 @@
-// Observer: is told of every operation of a communicator: traces, the comparison with the cost room, the watchdog's notes.
+// Observer: is told of every operation of a communicator: traces, the comparison with the cost room, the watchdog's
+// notes.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -18,11 +19,12 @@ struct OperationRecord {
   using Clock = std::chrono::steady_clock;
 
   Operation operation = Operation::barrier;
-  std::string group;         // name of the communicator
+  std::string group;  // name of the communicator
   int64_t group_size = 1;
-  int64_t peer = -1;         // rank in the group of the other side, or of a broadcast's root
-  uint64_t sequence = 0;     // counts this communicator's operations from 0
-  // The whole message: the tensor reduced, sent or broadcast; all_gather's output; reduce_scatter's and all_to_all's input.
+  int64_t peer = -1;      // rank in the group of the other side, or of a broadcast's root
+  uint64_t sequence = 0;  // counts this communicator's operations from 0
+  // The whole message: the tensor reduced, sent or broadcast; all_gather's output; reduce_scatter's and all_to_all's
+  // input.
   int64_t elements = 0;
   int64_t bytes = 0;
   at::ScalarType type = at::ScalarType::Float;

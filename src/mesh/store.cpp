@@ -56,11 +56,13 @@ std::shared_ptr<Store> connect(Store::State state, double timeout) {
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(state.address, options);
     state.port = store->getPort();
-    state.description = fmt::format("the store at {}:{}", state.address, state.port);
+    state.description =
+        fmt::format("{} store at {}:{}", state.prefix.empty() ? "rank 0's" : "torchrun's", state.address, state.port);
     state.store = prefixed(state.prefix, std::move(store));
   } catch (const std::exception& error) {
     throw CommunicationFailure(
-        "{} {}:{} failed: {}. Expected rank 0 to hold the job's store there; check that rank 0 runs, that MASTER_ADDR and "
+        "{} {}:{} failed: {}. Expected rank 0 to hold the job's store there; check that rank 0 runs, that MASTER_ADDR "
+        "and "
         "MASTER_PORT are the same on all ranks and that no other job uses the port",
         state.host ? "opening the store at" : "reaching the store at", state.address, state.port, plain_message(error));
   }
@@ -142,9 +144,12 @@ std::shared_ptr<Store> Store::open(const launch::RankEnvironment& environment, d
 std::shared_ptr<Store> Store::reopen(double timeout) const {
   State state{state_->kind, {}, state_->address, state_->port, false, state_->prefix, state_->description};
   switch (state_->kind) {
-    case State::Kind::tcp: return connect(std::move(state), timeout);
-    case State::Kind::file: return open_file(std::move(state), timeout);
-    case State::Kind::memory: break;
+    case State::Kind::tcp:
+      return connect(std::move(state), timeout);
+    case State::Kind::file:
+      return open_file(std::move(state), timeout);
+    case State::Kind::memory:
+      break;
   }
   state.store = state_->store;  // guards itself
   return std::make_shared<Store>(std::make_unique<State>(std::move(state)));

@@ -45,7 +45,7 @@ class Store {
   // Whether each set() makes something larger for ever, as the file does: then write seldom.
   bool grows() const;
   int port() const;
-  // "the store at nid001:12345"
+  // "rank 0's store at nid001:12345"
   const std::string& description() const;
 
   struct State;  // mesh/c10d_store.h

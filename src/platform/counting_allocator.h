@@ -1,5 +1,5 @@
-// A counting allocator for CPU tensors: stands before torch's own and counts the bytes asked for, exactly, now and at the
-// most. Each block carries its size in a 64-byte line in front of the data, so alignment stays what torch promises.
+// A counting allocator for CPU tensors: stands before torch's own and counts the bytes asked for, exactly, now and at
+// the most. Each block carries its size in a 64-byte line in front of the data, so alignment stays what torch promises.
 #pragma once
 
 #include <cstdint>

@@ -36,9 +36,12 @@ DeviceKind kind_called(const std::string& name) {
 
 std::string to_string(DeviceKind kind) {
   switch (kind) {
-    case DeviceKind::cpu: return "cpu";
-    case DeviceKind::cuda: return "cuda";
-    case DeviceKind::xpu: return "xpu";
+    case DeviceKind::cpu:
+      return "cpu";
+    case DeviceKind::cuda:
+      return "cuda";
+    case DeviceKind::xpu:
+      return "xpu";
   }
   throw InternalError("device kind {}", static_cast<int>(kind));
 }
@@ -54,7 +57,8 @@ Device Device::select(const std::string& name, int64_t local_rank) {
   }
   if (accelerator_here() != kind) {
     throw Failure(
-        "training.device = \"{}\": this torch sees no such device; expected at least one. Check that the installed torch "
+        "training.device = \"{}\": this torch sees no such device; expected at least one. Check that the installed "
+        "torch "
         "package is a {} build, that the driver is loaded, and that the launcher lets this rank see its devices "
         "(CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, ZE_AFFINITY_MASK); or set training.device = \"cpu\"",
         name, kind == DeviceKind::cuda ? "CUDA or ROCm" : "XPU");
@@ -62,7 +66,8 @@ Device Device::select(const std::string& name, int64_t local_rank) {
   const int64_t count = at::accelerator::deviceCount();
   if (local_rank < 0 || (local_rank >= count && count != 1)) {
     throw Failure(
-        "local rank {} has no device: this rank sees {} of kind {}. Start at most {} ranks on a node, or let each rank see "
+        "local rank {} has no device: this rank sees {} of kind {}. Start at most {} ranks on a node, or let each rank "
+        "see "
         "one device",
         local_rank, count, to_string(kind), count);
   }
@@ -99,7 +104,7 @@ void Device::reset_peak() const {
 
 int64_t Device::total_bytes() const {
   if (!is_cpu()) return static_cast<int64_t>(at::accelerator::getMemoryInfo(torch_.index()).second);
-  struct sysinfo machine {};
+  struct sysinfo machine{};
   if (sysinfo(&machine) != 0) throw Failure("sysinfo() does not tell this machine's memory");
   return static_cast<int64_t>(machine.totalram) * machine.mem_unit;
 }

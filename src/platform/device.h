@@ -7,9 +7,9 @@
 //   ...
 //   int64_t most = device.peak_bytes();
 //
-// Memory is what tensors were given by torch's allocator, in bytes, not what the process or driver holds. On the CPU the
-// first Device puts a counting allocator before torch's own, so figures there are exact and count from then on; ranks that
-// are threads of one process share them.
+// Memory is what tensors were given by torch's allocator, in bytes, not what the process or driver holds. On the CPU
+// the first Device puts a counting allocator before torch's own, so figures there are exact and count from then on;
+// ranks that are threads of one process share them.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -25,8 +25,8 @@ std::string to_string(DeviceKind kind);
 class Device {
  public:
   // `name` is auto (an accelerator where there is one, else cpu), cpu, cuda or xpu. A rank takes the accelerator whose
-  // index is its local rank, or the only one where the launcher shows each rank just its own. Throws InputError where the
-  // name is unknown, and Failure where this torch or machine has no such device or too few of them.
+  // index is its local rank, or the only one where the launcher shows each rank just its own. Throws InputError where
+  // the name is unknown, and Failure where this torch or machine has no such device or too few of them.
   static Device select(const std::string& name, int64_t local_rank = 0);
 
   DeviceKind kind() const { return kind_; }

@@ -91,9 +91,12 @@ std::optional<std::string> level_zero_name(int index) {
 
 std::optional<std::string> accelerator_name(DeviceKind kind, int index) {
   switch (kind) {
-    case DeviceKind::cpu: return std::nullopt;
-    case DeviceKind::xpu: return level_zero_name(index);
-    case DeviceKind::cuda: break;
+    case DeviceKind::cpu:
+      return std::nullopt;
+    case DeviceKind::xpu:
+      return level_zero_name(index);
+    case DeviceKind::cuda:
+      break;
   }
   if (auto name = name_by_index("libcuda.so.1", "cuInit", "cuDeviceGetName", index)) return name;
   for (const char* library : {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"}) {

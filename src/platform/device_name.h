@@ -1,5 +1,5 @@
-// What a device is called. ATen tells no names without a vendor's headers, so the vendor's driver library, which is in the
-// process whenever such a device is in use, is asked at run time through its C interface.
+// What a device is called. ATen tells no names without a vendor's headers, so the vendor's driver library, which is in
+// the process whenever such a device is in use, is asked at run time through its C interface.
 #pragma once
 
 #include <optional>

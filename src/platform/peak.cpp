@@ -63,9 +63,15 @@ std::optional<double> peak_flops(const std::string& device_name, spec::Precision
     if (row.name != device_name) continue;
     double peak = 0;
     switch (precision) {
-      case spec::Precision::fp32: peak = row.fp32; break;
-      case spec::Precision::bf16: peak = row.bf16; break;
-      case spec::Precision::fp16: peak = row.fp16; break;
+      case spec::Precision::fp32:
+        peak = row.fp32;
+        break;
+      case spec::Precision::bf16:
+        peak = row.bf16;
+        break;
+      case spec::Precision::fp16:
+        peak = row.fp16;
+        break;
     }
     if (peak > 0) return peak;
   }

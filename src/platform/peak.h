@@ -1,6 +1,6 @@
 // Peak FLOP/s of known devices, from their makers' data sheets: dense (no structured sparsity), matrix units, at boost
-// clock. A device is known by its exact name; for any other, and for every CPU, there is no figure and so no MFU: none is
-// ever guessed from a name that looks alike.
+// clock. A device is known by its exact name; for any other, and for every CPU, there is no figure and so no MFU: none
+// is ever guessed from a name that looks alike.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// DeviceTimer: seconds between two points of a device's current stream. On an accelerator it is two timed events, so that
-// starting and stopping queue no wait; reading waits for the second one. On the CPU it is the steady clock.
+// DeviceTimer: seconds between two points of a device's current stream. On an accelerator it is two timed events, so
+// that starting and stopping queue no wait; reading waits for the second one. On the CPU it is the steady clock.
 //
 //   DeviceTimer timer(device);
 //   timer.start();

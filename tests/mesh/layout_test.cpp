@@ -92,7 +92,9 @@ TEST(PlanGroups, SharesTheWorldWhereAnAxisIsAll) {
 
 TEST(PlanGroups, TiesFirstAndLastStage) {
   const MeshShape shape{.pipeline = 3, .data = 1, .tensor = 2};
-  const auto tied = [&](int64_t rank) { return plan_groups(shape, rank)[static_cast<std::size_t>(Role::tied)].members; };
+  const auto tied = [&](int64_t rank) {
+    return plan_groups(shape, rank)[static_cast<std::size_t>(Role::tied)].members;
+  };
   EXPECT_THAT(tied(1), ElementsAre(1, 5));
   EXPECT_THAT(tied(5), ElementsAre(1, 5));
   EXPECT_THAT(tied(3), ElementsAre(3));

@@ -14,8 +14,9 @@ using testing::HasSubstr;
 void check_groups(const MeshShape& shape) {
   run_ranks(shape.ranks(), [&](int64_t rank, std::shared_ptr<Store> store) {
     const Mesh mesh(shape, rank, store, platform::Device::select("cpu"), rank_options());
-    EXPECT_EQ(shape.rank_at(mesh.coordinate(Axis::pipeline), mesh.coordinate(Axis::data), mesh.coordinate(Axis::tensor)),
-              rank);
+    EXPECT_EQ(
+        shape.rank_at(mesh.coordinate(Axis::pipeline), mesh.coordinate(Axis::data), mesh.coordinate(Axis::tensor)),
+        rank);
     for (const Axis axis : {Axis::pipeline, Axis::data, Axis::tensor}) {
       const Communicator& group = mesh.group(axis);
       EXPECT_EQ(group.size(), mesh.size(axis));

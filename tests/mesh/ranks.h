@@ -6,8 +6,8 @@
 //   });
 //
 // What a rank throws is thrown by run_ranks once all have ended: of several, the first that is no broken connection. A
-// rank that ends early closes its connections, which ends what the others wait for. GoogleTest's EXPECT and ASSERT work in
-// ranks, but ASSERT leaves only that rank's function.
+// rank that ends early closes its connections, which ends what the others wait for. GoogleTest's EXPECT and ASSERT work
+// in ranks, but ASSERT leaves only that rank's function.
 #pragma once
 
 #include <ATen/Parallel.h>
