@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "mesh/c10d_store.h"
 #include "mesh/failure.h"
+#include "platform/torch_log.h"
 
 namespace ridgeline::mesh {
 namespace {
@@ -48,6 +49,7 @@ std::string attempt_prefix() {
 }
 
 std::shared_ptr<Store> connect(Store::State state, double timeout) {
+  platform::quiet_torch_log();
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(state.port);
   options.isServer = state.host;
@@ -70,6 +72,7 @@ std::shared_ptr<Store> connect(Store::State state, double timeout) {
 }
 
 std::shared_ptr<Store> open_file(Store::State state, double timeout) {
+  platform::quiet_torch_log();
   state.description = fmt::format("the store in {}", state.address);
   try {
     // Without a number of workers no store deletes the file; whoever made its folder does.
@@ -110,6 +113,7 @@ Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Store::~Store() = default;
 
 std::shared_ptr<Store> Store::in_process(double timeout) {
+  platform::quiet_torch_log();
   State state;
   state.store = c10::make_intrusive<c10d::HashStore>();
   state.store->setTimeout(to_milliseconds(timeout));

@@ -168,7 +168,8 @@ void Watchdog::Thread::watch_next() {
       seen_changed_ = Clock::now();
     }
     if (now) judge(*now);
-    if (Clock::now() - seen_changed_ > seconds(options_.silence)) {
+    // By the round's start, before which a stop of this process shows; one in the middle of a round shows in the next.
+    if (last_round_ - seen_changed_ > seconds(options_.silence)) {
       accuse(seen_
                  ? fmt::format("no sign of life for {:.0f} s; it was last {}. Its machine may be down, unreachable or "
                                "overloaded, or its process stopped",

@@ -2,6 +2,7 @@
 // function and the environment telling it its rank.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -112,8 +113,10 @@ class RankProcesses {
 
   void become_rank(int rank, int count, int port, const std::string& main, const std::string& scenario) const {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (freopen((folder_ / ("rank" + std::to_string(rank))).c_str(), "w", stderr) == nullptr) _exit(99);
-    if (freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
+    // Not by freopen: it would write what this copy of the parent still holds in its buffers.
+    const int own = ::open((folder_ / ("rank" + std::to_string(rank))).c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    const int nothing = ::open("/dev/null", O_WRONLY);
+    if (own < 0 || nothing < 0 || ::dup2(own, STDERR_FILENO) < 0 || ::dup2(nothing, STDOUT_FILENO) < 0) _exit(99);
     setenv("OMP_NUM_THREADS", "1", 1);
     setenv("SCENARIO", scenario.c_str(), 1);
     setenv("SCENARIO_RANK", std::to_string(rank).c_str(), 1);

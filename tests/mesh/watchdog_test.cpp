@@ -86,10 +86,16 @@ void idle_until_killed(const Rank& self, Watchdog& watchdog) {
 
 // Ranks leave one after another, the first of them silent for much longer than `silence` before the last leaves.
 void leave_in_turn(const Rank& self, Watchdog& watchdog) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(900) * self.rank());
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200) * self.rank());
 }
 void leave_in_turn_backwards(const Rank& self, Watchdog& watchdog) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(900) * (self.environment.world - 1 - self.rank()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200) * (self.environment.world - 1 - self.rank()));
+}
+
+void ready_then_leave(const Rank& self, Watchdog& watchdog) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  say("ready");
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
 }
 
 const std::map<std::string, std::function<void(const Rank&, Watchdog&)>> scenarios = {
@@ -101,6 +107,7 @@ const std::map<std::string, std::function<void(const Rank&, Watchdog&)>> scenari
     {"idle_until_killed", idle_until_killed},
     {"leave_in_turn", leave_in_turn},
     {"leave_in_turn_backwards", leave_in_turn_backwards},
+    {"ready_then_leave", ready_then_leave},
 };
 
 // The main function of the rank processes.
@@ -117,7 +124,7 @@ TEST(WatchdogRank, DISABLED_Main) {
   WatchdogOptions options;
   options.poll = 0.1;
   options.beat = 0.2;
-  options.silence = 1.5;
+  options.silence = 3.0;
   options.grace = 2.0;
   Watchdog watchdog(self.store, self.environment.rank, self.environment.world, options);
   try {
@@ -187,6 +194,7 @@ TEST(Watchdog, SaysWhenRankZeroIsGoneWithTheStore) {
       EXPECT_EQ(ranks.exit_code(rank), 1);
       EXPECT_THAT(ranks.output(rank), HasSubstr("rank 0's store at 127.0.0.1"));
       EXPECT_THAT(ranks.output(rank), HasSubstr("is gone"));
+      EXPECT_EQ(occurrences(ranks.output(rank), "\n"), 2) << "one line beside \"ready\": " << ranks.output(rank);
     }
   }
 }
@@ -197,13 +205,14 @@ TEST(Watchdog, NamesARankThatFellSilent) {
   ranks.signal(1, SIGSTOP);
   for (const int rank : {0, 2}) EXPECT_EQ(ranks.exit_code(rank), 1) << ranks.output(rank);
   EXPECT_THAT(ranks.all_output(),
-              HasSubstr("rank 1 failed: no sign of life for 2 s; it was last at step 12, in \"backward\""));
+              HasSubstr("rank 1 failed: no sign of life for 3 s; it was last at step 12, in \"backward\""));
 }
 
 TEST(Watchdog, ForgivesAPauseOfAllRanks) {
-  RankProcesses ranks = start(2, "leave_in_turn");
+  RankProcesses ranks = start(2, "ready_then_leave");
+  ranks.wait_for("ready");
   for (int rank = 0; rank < 2; ++rank) ranks.signal(rank, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(3));
+  std::this_thread::sleep_for(std::chrono::seconds(5));
   for (int rank = 0; rank < 2; ++rank) ranks.signal(rank, SIGCONT);
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.exit_code(rank), 0) << ranks.output(rank);
 }
