@@ -56,7 +56,7 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
              between(1, 1e9));
   schema.choice<Recompute>("strategy.recompute", strategy.recompute,
                            {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},
-                           "what backward computes again instead of keeping: nothing, attention, or whole layers");
+                           "what backward computes again instead of keeping: nothing, the outputs of norms and GELU (selective), or whole layers (full)");
   schema.key("strategy.bucket_mib", strategy.bucket_mib, "size of a gradient bucket, MiB of fp32",
              Interval{.low = 0, .high = 1e6, .low_open = true});
 }
