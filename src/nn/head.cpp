@@ -14,7 +14,7 @@ const spec::Placement kPartial = spec::Placement::partial();
 
 // Rows are worked on in chunks whose logits take about this much: small beside the activations of a stage, large enough
 // that the matrix products run at full rate and that adding the weight gradient is a small part of the work.
-constexpr int64_t kLogitsBytes = int64_t{64} << 20;
+int64_t logits_bytes(at::Device device) { return int64_t{device.is_cpu() ? 64 : 512} << 20; }
 constexpr int64_t kLeastRows = 256;
 
 struct HeadSaved : SavedRecord {
@@ -61,7 +61,7 @@ at::Tensor Head::forward(const at::Tensor& input, const MicroBatch& batch, Saved
   at::Tensor gradient = backward ? at::empty_like(rows) : at::Tensor();
   at::Tensor loss = at::zeros({1}, rows.options().dtype(at::kDouble));
   const int64_t row_bytes = std::max<int64_t>(1, vocabulary_.size() * rows.element_size());
-  const int64_t chunk = std::max(kLeastRows, kLogitsBytes / row_bytes);
+  const int64_t chunk = std::max(kLeastRows, logits_bytes(context_.device) / row_bytes);
   for (int64_t begin = 0; begin < rows.size(0); begin += chunk) {
     const int64_t count = std::min(chunk, rows.size(0) - begin);
     const at::Tensor part = rows.narrow(0, begin, count);
