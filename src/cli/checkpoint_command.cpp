@@ -1,8 +1,8 @@
 // ridgeline checkpoint: what saved state there is, what it holds, and whether it is intact.
 #include <memory>
 
+#include "checkpoint/choose.h"
 #include "checkpoint/reader.h"
-#include "checkpoint/step_folder.h"
 #include "checkpoint/store.h"
 #include "cli/commands.h"
 #include "cli/guarded.h"
@@ -22,28 +22,9 @@ struct Arguments {
   bool wants_json = false;
 };
 
-// The folder of checkpoints that a run folder holds, or `path` itself.
-Path folder_of(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) {
-    throw InputError("{}: no such folder; expected a run folder, its checkpoints/, or one checkpoint in it", path);
-  }
-  const Path inside = Path(path) / "checkpoints";
-  return std::filesystem::is_directory(inside) ? inside : Path(path);
-}
-
-// `path` where it is a checkpoint, else the newest complete one of the folder.
-Path choose(const std::string& path) {
-  const Path folder = folder_of(path);
-  if (std::filesystem::exists(folder / checkpoint::kManifestName)) return folder;
-  const auto newest = checkpoint::newest_complete(folder);
-  if (!newest)
-    throw InputError("{}: holds no complete checkpoint; `ridgeline checkpoint list {}` says why", path, path);
-  return *newest;
-}
-
 int list(const Arguments& arguments) {
   json entries = json::array();
-  for (const Path& path : checkpoint::list_checkpoints(folder_of(arguments.path))) {
+  for (const Path& path : checkpoint::list_checkpoints(checkpoint::checkpoint_folder(arguments.path))) {
     const auto damage = checkpoint::find_damage(path);
     entries.push_back({{"path", path.string()}, {"complete", !damage}, {"damage", damage ? json(*damage) : json()}});
     if (!arguments.wants_json) fmt::print("{}  {}\n", path.string(), damage ? "DAMAGED: " + *damage : "complete");
@@ -61,7 +42,7 @@ json describe(const checkpoint::TensorRecord& tensor) {
 }
 
 int inspect(const Arguments& arguments) {
-  const checkpoint::CheckpointReader reader(choose(arguments.path));
+  const checkpoint::CheckpointReader reader(checkpoint::choose_checkpoint(arguments.path));
   const checkpoint::Manifest& manifest = reader.manifest();
   double bytes = 0;
   for (const auto& file : manifest.files) bytes += static_cast<double>(file.size);
@@ -101,7 +82,7 @@ struct VerifyProgress {
 
 int verify(const Arguments& arguments) {
   set_up_log();
-  const checkpoint::CheckpointReader reader(choose(arguments.path));
+  const checkpoint::CheckpointReader reader(checkpoint::choose_checkpoint(arguments.path));
   const std::vector<std::string> faults = reader.verify(VerifyProgress());
   if (arguments.wants_json) print_json({{"path", reader.path().string()}, {"faults", faults}});
   if (!arguments.wants_json) {

@@ -1,6 +1,7 @@
 // ridgeline-engine: the half of the command that is linked with libtorch. One rank; started by `ridgeline`.
 #include <CLI/CLI.hpp>
 
+#include "cli/engine_commands.h"
 #include "cli/guarded.h"
 #include "cli/train_arguments.h"
 #include "core/error.h"
@@ -25,9 +26,15 @@ int run(int argc, char** argv) {
   CLI::App program("The part of Ridgeline that computes with tensors; `ridgeline` starts it.", "ridgeline-engine");
   program.set_version_flag("--version", "ridgeline-engine " RIDGELINE_VERSION);
   program.require_subcommand(1);
-  TrainArguments arguments;
+  TrainArguments train_arguments;
   CLI::App* train = program.add_subcommand("train", "Be one rank of a training run");
-  add_train_arguments(*train, arguments);
+  add_train_arguments(*train, train_arguments);
+  GenerateArguments generate_arguments;
+  CLI::App* generate = program.add_subcommand("generate", "Write text with a trained model");
+  add_generate_arguments(*generate, generate_arguments);
+  EvaluateArguments evaluate_arguments;
+  CLI::App* evaluate = program.add_subcommand("evaluate", "Be one rank of an evaluation");
+  add_evaluate_arguments(*evaluate, evaluate_arguments);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -35,7 +42,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw InputError("ridgeline-engine: {}", error.what());
   }
-  return run_train(arguments);
+  if (generate->parsed()) return run_generate(generate_arguments);
+  if (evaluate->parsed()) return run_evaluate(evaluate_arguments);
+  return run_train(train_arguments);
 }
 
 }  // namespace

@@ -28,8 +28,11 @@ int run(int argc, char** argv) {
       "  ridgeline data tokenize book.txt --output corpus\n"
       "  ridgeline config --example > run.toml\n"
       "  ridgeline train run.toml --nproc 2\n"
+      "  ridgeline generate runs/default --prompt \"Once\"\n"
       "Exit codes: 0 done, 1 failed, 2 the input was wrong, 3 interrupted after saving.");
   add_train_command(program, exit_code);
+  add_generate_command(program, exit_code);
+  add_evaluate_command(program, exit_code);
   add_data_command(program, exit_code);
   add_checkpoint_command(program, exit_code);
   add_config_command(program, exit_code);

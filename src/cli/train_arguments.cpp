@@ -19,14 +19,6 @@ void check_token_file(const char* key, const std::string& prefix) {
   }
 }
 
-void check_data(const spec::DataSpec& data) {
-  if (data.path.empty()) {
-    throw InputError("data.path is missing: expected the prefix of a token file that `ridgeline data tokenize` wrote");
-  }
-  check_token_file("data.path", data.path);
-  if (!data.validation_path.empty()) check_token_file("data.validation_path", data.validation_path);
-}
-
 }  // namespace
 
 void add_train_arguments(CLI::App& command, TrainArguments& arguments) {
@@ -45,6 +37,14 @@ spec::TrainConfig load(const TrainArguments& arguments, int ranks) {
     check_data(config.spec.data);
   });
   return config;
+}
+
+void check_data(const spec::DataSpec& data) {
+  if (data.path.empty()) {
+    throw InputError("data.path is missing: expected the prefix of a token file that `ridgeline data tokenize` wrote");
+  }
+  check_token_file("data.path", data.path);
+  if (!data.validation_path.empty()) check_token_file("data.validation_path", data.validation_path);
 }
 
 std::vector<std::string> engine_words(const TrainArguments& arguments) {

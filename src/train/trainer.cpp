@@ -144,7 +144,13 @@ std::optional<int64_t> Trainer::resume(const std::filesystem::path& folder) {
   mesh_.world().broadcast(chosen, 0).wait();
   const int64_t step = chosen.item<int64_t>();
   if (step < 0) return std::nullopt;
-  checkpoint::CheckpointReader reader(folder / checkpoint::step_folder_name(step));
+  load(folder / checkpoint::step_folder_name(step));
+  return step;
+}
+
+void Trainer::load(const std::filesystem::path& checkpoint) {
+  const c10::InferenceMode no_autograd;
+  checkpoint::CheckpointReader reader(checkpoint);
   const auto& state = reader.manifest().state;
   read_state(reader, *parameters_, *optimizer_);
   loss_scale_.restore(state.at("loss_scale"));
@@ -152,7 +158,6 @@ std::optional<int64_t> Trainer::resume(const std::filesystem::path& folder) {
   consumed_samples_ = reader.manifest().consumed_samples;
   resumed_config_ = state.at("config").get<std::string>();
   mesh_.world().barrier().wait();
-  return step;
 }
 
 }  // namespace ridgeline::train

@@ -46,6 +46,8 @@ class Trainer {
   // Loads the newest complete checkpoint of `folder`, in whatever layout it was written; returns its finished steps, or
   // nothing where there is none. Collective.
   std::optional<int64_t> resume(const std::filesystem::path& folder);
+  // The same for one checkpoint, which must be complete. Collective.
+  void load(const std::filesystem::path& checkpoint);
 
   int64_t consumed_samples() const { return consumed_samples_; }
   double loss_scale() const { return loss_scale_.scale(); }

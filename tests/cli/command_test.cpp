@@ -69,7 +69,7 @@ TEST_F(Command, VersionAndHelp) {
   const Result help = run("--help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.errors, "");
-  for (const char* command : {"train", "data", "checkpoint", "config"}) {
+  for (const char* command : {"train", "generate", "evaluate", "data", "checkpoint", "config"}) {
     EXPECT_THAT(help.output, HasSubstr(command));
     const Result one = run(std::string(command) + " --help");
     EXPECT_EQ(one.exit_code, 0);
@@ -215,6 +215,65 @@ TEST_F(Command, CheckpointsAreListedInspectedAndVerified) {
   const Result damaged = run("checkpoint verify run");
   EXPECT_EQ(damaged.exit_code, 1);
   EXPECT_THAT(damaged.output, HasSubstr("rank-00000.safetensors"));
+}
+
+// A checkpoint whose config is `config`, as far as commands look that leave tensors to the engine.
+void save_run(const std::string& folder, const std::string& config) {
+  using namespace ridgeline::checkpoint;
+  const float value = 1;
+  ShardWriter(Path(folder) / "checkpoints", 7, 0)
+      .write({{.name = "x",
+               .dtype = DType::F32,
+               .shape = {1},
+               .slice = whole_slice({1}),
+               .bytes = std::as_bytes(std::span(&value, 1))}});
+  Progress progress;
+  if (!config.empty()) progress.state = {{"config", config}};
+  publish(Path(folder) / "checkpoints", 7, 1, progress);
+}
+
+TEST_F(Command, GenerateOpensTheNewestCheckpoint) {
+  save_run(folder_ + "/run", "[strategy]\ntensor = 2\n");
+  const std::string engine = fake_engine();
+  const Result result = run("generate run --prompt '-- a \"b\"' --seed 5 --top-p 0.9 --set training.device=cpu", engine);
+  EXPECT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_EQ(result.output,
+            "rank none of none: generate --tokens=200 --temperature=0.8 --top-k=40 --top-p=0.9 --seed=5 --samples=1 "
+            "--prompt=-- a \"b\" --set=training.device=cpu -- run\n");
+  EXPECT_EQ(run("generate run/checkpoints/step-00000007 --prompt-tokens 1,2 --json", engine).exit_code, 0);
+  for (const char* wrong : {"run --tokens 0", "run --temperature -1", "run --top-p 0", "run --prompt a --prompt-tokens 1",
+                            "run --prompt-tokens a", "run --set model.layers=2", "run --set optimizer.learning=2"}) {
+    const Result refused = run(std::string("generate ") + wrong, engine);
+    EXPECT_EQ(refused.exit_code, 2) << wrong;
+    EXPECT_EQ(refused.output, "") << wrong;
+  }
+  EXPECT_THAT(run("generate run", "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=n0 MASTER_PORT=1 " + engine)
+                  .errors,
+              HasSubstr("generate writes on one rank, and torchrun has started 2"));
+}
+
+TEST_F(Command, ModelsWhoseTokensAreNotBytesAreToldApart) {
+  save_run(folder_ + "/run", "[model]\nvocabulary = 50257\n");
+  const Result refused = run("generate run --prompt Once", fake_engine());
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("the model's vocabulary is 50257: its tokens are not bytes"));
+  EXPECT_EQ(run("generate run --prompt-tokens 1,50256", fake_engine()).exit_code, 0);
+  EXPECT_EQ(run("generate run --prompt-tokens 1 --stop-at-end", fake_engine()).exit_code, 2);
+  save_run(folder_ + "/foreign", "");
+  EXPECT_THAT(run("generate foreign", fake_engine()).errors, HasSubstr("does not say which config it was trained under"));
+  EXPECT_THAT(run("generate .", fake_engine()).errors, HasSubstr(".: holds no complete checkpoint"));
+}
+
+TEST_F(Command, EvaluateLaysTheModelOutAnew) {
+  write_run();
+  save_run(folder_ + "/run", "[strategy]\ntensor = 4\nglobal_batch = 64\n[data]\npath = \"corpus\"\n");
+  const std::string engine = fake_engine();
+  EXPECT_EQ(run("evaluate run", engine).output, "rank none of none: evaluate -- run\n");
+  EXPECT_EQ(run("evaluate run --samples 0 --json --set strategy.tensor=1", engine).output,
+            "rank none of none: evaluate --samples=0 --json --set=strategy.tensor=1 -- run\n");
+  EXPECT_THAT(run("evaluate run --nproc 3", engine).output, HasSubstr("rank 2 of 3: evaluate -- run"));
+  EXPECT_THAT(run("evaluate run --set strategy.tensor=3 --nproc 3", engine).errors, HasSubstr("4 heads do not divide by 3"));
+  EXPECT_THAT(run("evaluate run --set data.path=gone", engine).errors, HasSubstr("cannot read gone.bin"));
 }
 
 TEST_F(Command, CheckpointOfNothing) {

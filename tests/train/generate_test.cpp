@@ -104,7 +104,9 @@ class Rhyme : public testing::Test {
     folder_ = new TemporaryFolder();
     data::TokenWriter writer((folder_->path() / "tokens").string(), data::token_type_for(data::kByteVocabulary));
     for (int64_t i = 0; i < 400; ++i) {
-      writer.add(std::span<const int64_t>(tokens_of(kRhyme)));
+      std::vector<int64_t> document = tokens_of(kRhyme);
+      document.push_back(data::kEndOfDocument);
+      writer.add(std::span<const int64_t>(document));
       writer.end_document();
     }
     writer.finish();
