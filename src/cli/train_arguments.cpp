@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "launch/environment.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -34,7 +35,8 @@ spec::TrainConfig load(const TrainArguments& arguments, int ranks) {
   spec::TrainConfig config = spec::load_train_spec(arguments.config, arguments.sets);
   config.sources.located([&] {
     spec::derive_data(config.spec.strategy, config.spec.model, ranks);
-    check_data(config.spec.data);
+    // One of many ranks looks for its data when it can tell the others what it misses.
+    if (launch::detect().world == 1 || config.spec.data.path.empty()) check_data(config.spec.data);
   });
   return config;
 }

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
@@ -60,7 +61,7 @@ class Signals {
   Signals() {
     sigset_t watched;
     sigemptyset(&watched);
-    for (const int number : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&watched, number);
+    for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&watched, number);
     sigprocmask(SIG_BLOCK, &watched, &before_);
     descriptor_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (descriptor_ < 0) throw Failure("signalfd: {}", std::strerror(errno));
@@ -74,7 +75,7 @@ class Signals {
   int descriptor() const { return descriptor_; }
   const sigset_t& before() const { return before_; }
 
-  // The next SIGINT or SIGTERM that waits, 0 where none does; SIGCHLD only wakes.
+  // The next SIGINT, SIGTERM or SIGUSR1 that waits, 0 where none does; SIGCHLD only wakes.
   int next() const {
     signalfd_siginfo info{};
     while (read(descriptor_, &info, sizeof info) == sizeof info) {
@@ -132,6 +133,7 @@ class LocalRanks {
   std::vector<LineForwarder> outputs_;
   std::optional<int> first_failure_;
   int interrupts_ = 0;
+  std::set<int> forwarded_;
   std::optional<Clock::time_point> deadline_;
   int next_signal_ = SIGTERM;  // what the deadline sends
 };
@@ -232,6 +234,7 @@ void LocalRanks::wait_for_news() {
 
 void LocalRanks::forward(int number) {
   if (number == SIGINT) ++interrupts_;
+  forwarded_.insert(number);
   signal_all(interrupts_ > 1 ? SIGKILL : number);
 }
 
@@ -248,11 +251,15 @@ void LocalRanks::reap() {
 
 void LocalRanks::rank_ended(int rank, int status) {
   const bool killed = WIFSIGNALED(status);
-  const int code = killed ? 1 : WEXITSTATUS(status);
+  // A rank that had not come as far as to listen to signals has ended as it was asked to, like one that stopped.
+  const bool asked = killed && interrupts_ <= 1 && forwarded_.contains(WTERMSIG(status));
+  const int code = asked ? kInterrupted : killed ? 1 : WEXITSTATUS(status);
   if (code == 0 || first_failure_) return;
   first_failure_ = code;
   if (killed && interrupts_ > 1) {
     spdlog::warn("interrupted twice: killed all ranks, nothing more was saved");
+  } else if (asked) {
+    spdlog::warn("rank {} was ended by a signal before it could train; nothing is lost", rank);
   } else if (killed) {
     const int number = WTERMSIG(status);
     spdlog::error("rank {} was killed by signal {} ({})", rank, number,

@@ -7,7 +7,7 @@
 //   output      rank 0 inherits stdout and stderr (a terminal stays a terminal); the lines of the others are passed
 //               on whole, on stderr with their rank in front
 //   input       ranks read nothing: stdin is /dev/null
-//   signals     SIGINT and SIGTERM go on to all ranks; a second SIGINT kills them
+//   signals     SIGINT, SIGTERM and SIGUSR1 go on to all ranks; a second SIGINT kills them
 //   failures    when a rank fails, the others get `grace_seconds` to end by themselves, then SIGTERM, then SIGKILL
 #pragma once
 

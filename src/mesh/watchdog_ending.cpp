@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "launch/say_once.h"
 #include "mesh/failure.h"
 #include "mesh/watchdog_thread.h"
 
@@ -25,6 +26,7 @@ constexpr double longest_claim = 2.0;
 
 void Watchdog::Thread::answer(const Request& request) {
   own_failure_ = request.note;
+  own_failure_is_consequence_ = request.communication;
   FailureNote note = request.note;
   if (request.communication) {
     const std::vector<std::optional<Heartbeat>> before = all_heartbeats();
@@ -118,15 +120,19 @@ void Watchdog::Thread::leave(const FailureNote& note) {
 }
 
 void Watchdog::Thread::store_lost(const std::exception& error) {
-  const std::string why = fmt::format(
-      "{} cannot be reached any more, so the process that holds it is gone, or its machine", store_->description());
-  if (own_failure_) {
-    FailureNote note = *own_failure_;
-    note.message += fmt::format(". And {}", why);
-    print_line(note.line());
-    ::_exit(note.exit_code);
+  if (own_failure_ && !own_failure_is_consequence_) {
+    print_line(own_failure_->line());
+    ::_exit(own_failure_->exit_code);
   }
-  print_line(fmt::format("ridgeline: rank {} stops: {} ({})\n", rank_, why, error.what()));
+  // All ranks see this at once, and there is no store to agree in: one of each machine says it.
+  const std::string line = fmt::format(
+      "ridgeline: lost {}: the process that holds it was killed or crashed, or its machine is down. Look there for a "
+      "signal, or for the kernel's want of memory (dmesg). First seen as: {}\n",
+      store_->description(), own_failure_ ? own_failure_->message : error.what());
+  if (launch::is_first_to_say(store_->description())) {
+    print_line(line);
+    launch::pause_for_others();
+  }
   ::_exit(1);
 }
 

@@ -148,6 +148,11 @@ void Watchdog::Thread::look_for_note() {
   obey(note.value_or(FailureNote{rank_, 1, "another rank failed, and its note cannot be read"}));
 }
 
+std::string Watchdog::Thread::age_of_heartbeat() const {
+  const double age = std::chrono::duration<double>(Clock::now() - seen_changed_).count();
+  return age > 2.0 ? fmt::format(" ({:.0f} s before)", age) : "";
+}
+
 std::optional<Heartbeat> Watchdog::Thread::heartbeat_of(int64_t rank) {
   const std::string key = heartbeat_key(rank);
   if (!store_->has(key)) return std::nullopt;
@@ -187,9 +192,9 @@ void Watchdog::Thread::judge(const Heartbeat& beat) {
   const std::optional<Heartbeat> last = heartbeat_of(watched_);
   if (last && last->finished) return;
   accuse(
-      fmt::format("its process ({}) ended without a word; it was last {}. It was killed or it crashed: look for a "
+      fmt::format("its process ({}) ended without a word; it was last {}{}. It was killed or it crashed: look for a "
                   "signal, or for the kernel's want of memory (dmesg)",
-                  beat.process.process, last ? last->where() : beat.where()));
+                  beat.process.process, last ? last->where() : beat.where(), age_of_heartbeat()));
 }
 
 }  // namespace ridgeline::mesh

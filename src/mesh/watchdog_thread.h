@@ -48,6 +48,8 @@ class Watchdog::Thread {
   void watch_next();
   std::optional<Heartbeat> heartbeat_of(int64_t rank);
   void judge(const Heartbeat& beat);
+  // " (7 s before)" where what the watched rank last said is old, as where heartbeats are rare.
+  std::string age_of_heartbeat() const;
 
   // watchdog_ending.cpp
   void answer(const Request& request);
@@ -83,6 +85,7 @@ class Watchdog::Thread {
   Clock::time_point seen_changed_ = Clock::now();  // when its heartbeat last was new
   bool told_finish_ = false;
   std::optional<FailureNote> own_failure_;
+  bool own_failure_is_consequence_ = false;  // of another rank's, most likely
 
   // Shared with the callers.
   std::mutex mutex_;

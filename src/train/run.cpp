@@ -79,7 +79,7 @@ report::StepMetrics Run::metrics_of(const StepResult& result, int64_t finished_s
     if (hfu <= 1.0) {
       metrics.mfu = step_flops_ / seconds / devices / *device_peak_;
       metrics.hfu = hfu;
-    } else {
+    } else if (reports_) {
       spdlog::warn("step {}: measured {:.0f} TFLOP/s a device, above the {:.0f} that {} can do: MFU is left out",
                    finished_steps, hfu * *device_peak_ / 1e12, *device_peak_ / 1e12, device_.name());
     }
@@ -121,7 +121,6 @@ void Run::report_step(report::StepMetrics metrics) {
 }
 
 bool Run::execute() {
-  StopSignal stop;
   int64_t finished = resume();
   open_reports(finished);
   if (finished >= spec_.training.steps) {
@@ -130,6 +129,7 @@ bool Run::execute() {
   }
   if (finished == 0 && spec_.evaluation.every > 0) evaluate(0);
   device_.reset_peak();
+  StopSignal::training_begins();
   while (finished < spec_.training.steps) {
     watchdog_.progress(finished + 1, "training step");
     const auto start = std::chrono::steady_clock::now();
@@ -143,7 +143,7 @@ bool Run::execute() {
     const int64_t every = spec_.checkpoint.every;
     if (result.stop_requested || (every > 0 && finished % every == 0)) save(finished);
     if (result.stop_requested) {
-      spdlog::warn("asked to stop: saved after step {}; the same command continues", finished);
+      if (reports_) spdlog::warn("asked to stop: saved after step {}; the same command continues", finished);
       return finished == spec_.training.steps;
     }
   }

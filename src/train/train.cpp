@@ -1,8 +1,18 @@
 #include "train/train.h"
 
+#include <c10/util/Exception.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <new>
+#include <optional>
+
+#include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "launch/threads.h"
+#include "mesh/failure.h"
 #include "mesh/mesh.h"
 #include "mesh/store.h"
 #include "mesh/watchdog.h"
@@ -10,10 +20,17 @@
 #include "platform/device.h"
 #include "train/preflight.h"
 #include "train/run.h"
+#include "train/run_lock.h"
+#include "train/stop_signal.h"
 #include "train/trainer.h"
 
 namespace ridgeline::train {
 namespace {
+
+std::string host_name() {
+  std::array<char, 256> host{};
+  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "this machine";
+}
 
 std::string describe_stages(const std::vector<spec::Range>& stages, const spec::ModelSpec& model) {
   std::vector<std::string> layers;
@@ -39,12 +56,44 @@ void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platfo
                nn::attention_kernel(device.torch(), scalar_type(spec.precision.compute), spec.model.attention_dropout > 0));
 }
 
+data::SampleSource open_data(const spec::TrainSpec& spec) {
+  try {
+    return {spec.data, spec.model.sequence, spec.model.vocabulary, spec.training.seed};
+  } catch (const InputError& error) {
+    if (spec.strategy.ranks() == 1) throw;
+    // A single rank may be the one whose machine has no such file, or another one.
+    throw InputError("data.path = \"{}\" seen from {}: {}", spec.data.path, host_name(), error.what());
+  }
+}
+
+// The words of an allocator are about its source code; users need to know how much was wanted, and what to turn.
+std::optional<Failure> out_of_memory(const std::exception& error) {
+  constexpr const char* kAdvice =
+      "Use a smaller strategy.micro_batch, strategy.recompute, strategy.zero_stage = 1, more tensor or pipeline ranks, "
+      "or a smaller model";
+  const std::string text = error.what();
+  const std::string wanted = "you tried to allocate ";
+  if (const auto at = text.find(wanted); at != std::string::npos) {
+    const double bytes = std::strtod(text.c_str() + at + wanted.size(), nullptr);
+    return Failure("out of memory on {}: {} more were wanted. {}", host_name(), format_bytes(bytes), kAdvice);
+  }
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return Failure("out of memory on {}. {}", host_name(), kAdvice);
+  }
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+    return Failure("out of memory on a device of {}: {}. {}", host_name(), mesh::plain_message(error), kAdvice);
+  }
+  return std::nullopt;
+}
+
 int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& environment,
                   const std::shared_ptr<mesh::Store>& store, mesh::Watchdog& watchdog) {
   const platform::Device device = platform::Device::select(spec.training.device, environment.local_rank);
   device.make_current();
-  const data::SampleSource source(spec.data, spec.model.sequence, spec.model.vocabulary, spec.training.seed);
+  const data::SampleSource source = open_data(spec);
   check_before_start(spec, source);
+  std::optional<RunLock> lock;  // of rank 0, for all
+  if (environment.rank == 0) lock.emplace(spec.training.run);
   watchdog.progress(0, "communicators");
   const mesh::Mesh mesh(mesh::MeshShape::of(spec.strategy), environment.rank, store, device,
                         {.timeout = spec.training.communication_timeout,
@@ -61,6 +110,7 @@ int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& en
 }  // namespace
 
 int train_command(const spec::TrainSpec& spec, const launch::RankEnvironment& environment) {
+  const StopSignal stop(environment.rank == 0);
   platform::set_threads(spec.training.threads > 0 ? spec.training.threads : launch::threads_per_rank(environment));
   const auto store = mesh::Store::open(environment, spec.training.communication_timeout);
   mesh::Watchdog watchdog(store, environment.rank, environment.world);
@@ -69,6 +119,7 @@ int train_command(const spec::TrainSpec& spec, const launch::RankEnvironment& en
     watchdog.finish();
     return code;
   } catch (const std::exception& error) {
+    if (const auto failure = out_of_memory(error)) watchdog.fail(*failure);
     watchdog.fail(error);
   }
 }

@@ -95,7 +95,7 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
   if (!finite && spec_.precision.compute != spec::Precision::fp16) {
     throw Failure("step {}: the gradient norm is {} (loss {}). The parameters were not changed; the last checkpoint is "
                   "good. Lower optimizer.lr, lengthen optimizer.warmup_steps or check the data",
-                  number, result.gradient_norm, result.loss);
+                  number + 1, result.gradient_norm, result.loss);
   }
   consumed_samples_ += strategy.global_batch;
   loss_scale_.update(!finite);
@@ -136,15 +136,21 @@ void Trainer::save(const std::filesystem::path& folder, int64_t finished_steps) 
 std::optional<int64_t> Trainer::resume(const std::filesystem::path& folder) {
   const c10::InferenceMode no_autograd;
   // Rank 0 decides, so that all load the same one even where a file system shows it late.
-  at::Tensor chosen = at::full({1}, -1, at::TensorOptions().dtype(at::kLong).device(device_));
+  at::Tensor chosen = at::full({2}, -1, at::TensorOptions().dtype(at::kLong).device(device_));
   if (mesh_.world().rank() == 0) {
     const auto newest = checkpoint::newest_complete(folder, [](const std::string& why) { spdlog::warn("{}", why); });
-    if (newest) chosen.fill_(checkpoint::CheckpointReader(*newest).manifest().step);
+    if (newest) {
+      // A crash between two renames leaves a whole checkpoint under its other name.
+      const auto name = checkpoint::parse_step_folder(newest->filename().string());
+      if (!name) throw InternalError("no name of a checkpoint: {}", newest->string());
+      chosen[0].fill_(name->step);
+      chosen[1].fill_(static_cast<int64_t>(name->state));
+    }
   }
   mesh_.world().broadcast(chosen, 0).wait();
-  const int64_t step = chosen.item<int64_t>();
+  const int64_t step = chosen[0].item<int64_t>();
   if (step < 0) return std::nullopt;
-  load(folder / checkpoint::step_folder_name(step));
+  load(folder / checkpoint::step_folder_name(step, static_cast<checkpoint::FolderState>(chosen[1].item<int64_t>())));
   return step;
 }
 
