@@ -5,10 +5,12 @@
 
 namespace ridgeline::checkpoint {
 
-// The folder of checkpoints that the run folder `path` holds, or `path` itself. InputError where there is no such folder.
+// The folder of checkpoints that the run folder `path` holds, or `path` itself. InputError where there is no such
+// folder.
 Path checkpoint_folder(const Path& path);
 
-// `path` where it is a checkpoint, else the newest complete one of checkpoint_folder(path). InputError where there is none.
+// `path` where it is a checkpoint, else the newest complete one of checkpoint_folder(path). InputError where there is
+// none.
 Path choose_checkpoint(const Path& path);
 
 }  // namespace ridgeline::checkpoint

@@ -23,7 +23,8 @@ void add_evaluate_arguments(CLI::App& command, EvaluateArguments& arguments) {
 SavedRun load(const EvaluateArguments& arguments, int ranks) {
   SavedRun run = open_saved_run(arguments.path, arguments.sets);
   if (arguments.samples) run.spec.evaluation.samples = *arguments.samples;
-  // Every rank that does not share a replica is one; their optimizer state, which nothing needs here, is spread over them.
+  // Every rank that does not share a replica is one; their optimizer state, which nothing needs here, is spread over
+  // them.
   run.spec.strategy.global_batch = run.spec.strategy.micro_batch * ranks;
   run.spec.strategy.zero_stage = 1;
   spec::derive_data(run.spec.strategy, run.spec.model, ranks);

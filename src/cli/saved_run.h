@@ -12,13 +12,13 @@ namespace ridgeline::cli {
 struct SavedRun {
   checkpoint::Path checkpoint;
   int64_t step = 0;
-  // As saved, but laid out anew: `strategy` is the default one with the run's micro-batch, since the ranks that use a model
-  // are not those that trained it.
+  // As saved, but laid out anew: `strategy` is the default one with the run's micro-batch, since the ranks that use a
+  // model are not those that trained it.
   spec::TrainSpec spec;
 };
 
-// The newest complete checkpoint of the run folder `path`, or the checkpoint `path`. `sets` ("key=value") win over what was
-// saved, but for the model's keys. InputError where there is no checkpoint, or one without a config.
+// The newest complete checkpoint of the run folder `path`, or the checkpoint `path`. `sets` ("key=value") win over what
+// was saved, but for the model's keys. InputError where there is no checkpoint, or one without a config.
 SavedRun open_saved_run(const std::string& path, const std::vector<std::string>& sets);
 
 }  // namespace ridgeline::cli

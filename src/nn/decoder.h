@@ -1,15 +1,16 @@
-// Decoder: the model's forward pass for one text that grows token by token, with the keys and values of earlier tokens kept
-// instead of computed again.
+// Decoder: the model's forward pass for one text that grows token by token, with the keys and values of earlier tokens
+// kept instead of computed again.
 //
 //   Decoder decoder(context, parameters);
 //   at::Tensor logits = decoder.append(prompt);       // of the token that follows the prompt
 //   logits = decoder.append({&next, 1});              // of the one after that
 //
-// A token costs one pass over the weights and 2 * layers * hidden * length multiplications of attention. The cache holds
-// 2 * layers * hidden * model.sequence elements. The learned positions bind a key to its place in the window: a window that
-// slides must be cleared and computed again (see train/generate.h for how seldom that is).
+// A token costs one pass over the weights and 2 * layers * hidden * length multiplications of attention. The cache
+// holds 2 * layers * hidden * model.sequence elements. The learned positions bind a key to its place in the window: a
+// window that slides must be cleared and computed again (see train/generate.h for how seldom that is).
 //
-// One rank must hold the whole model: a tensor axis of size one, and all units. Values agree with Stage::logits to rounding.
+// One rank must hold the whole model: a tensor axis of size one, and all units. Values agree with Stage::logits to
+// rounding.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -29,8 +30,8 @@ class Decoder {
   // `context` and `parameters` must outlive the decoder.
   Decoder(const Context& context, const FlatParameters& parameters);
 
-  // Appends tokens and returns the logits [vocabulary] of the next one. All tokens must fit: length() + tokens.size() <=
-  // room. More than one token may be appended to an empty decoder only.
+  // Appends tokens and returns the logits [vocabulary] of the next one. All tokens must fit: length() + tokens.size()
+  // <= room. More than one token may be appended to an empty decoder only.
   at::Tensor append(std::span<const int64_t> tokens);
 
   int64_t length() const { return length_; }

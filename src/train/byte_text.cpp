@@ -20,8 +20,8 @@ size_t character_bytes(unsigned char first) {
   return 0;
 }
 
-// Whether byte `index` of a character may follow its first byte: overlong forms, surrogates and what lies past U+10FFFF are
-// refused by the second byte.
+// Whether byte `index` of a character may follow its first byte: overlong forms, surrogates and what lies past U+10FFFF
+// are refused by the second byte.
 bool continues(unsigned char first, size_t index, unsigned char byte) {
   unsigned char low = 0x80, high = 0xBF;
   if (index == 1) {

@@ -1,7 +1,8 @@
 // Byte tokens as text for people: what can be shown of a stream of tokens, as soon as it can be.
 //
-// A character of several bytes appears when its last byte has come. Bytes that are no UTF-8, and control characters (which
-// could command a terminal), become U+FFFD; tab and newline are kept. The end of a document becomes an empty line.
+// A character of several bytes appears when its last byte has come. Bytes that are no UTF-8, and control characters
+// (which could command a terminal), become U+FFFD; tab and newline are kept. The end of a document becomes an empty
+// line.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 //   generate(model, tokens_of("Once"), {.tokens = 200}, [](int64_t token) { ... });
 //
 // Keys and values of the window are kept (nn/decoder.h). A window that is full slides by a quarter of its length and is
-// computed again, so that a token costs about four passes of one token at most, and always sees at least three quarters of
-// the window.
+// computed again, so that a token costs about four passes of one token at most, and always sees at least three quarters
+// of the window.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ struct Generation {
 // InputError for a token outside the vocabulary, and for an empty prompt where tokens are not bytes.
 std::vector<int64_t> checked_prompt(std::span<const int64_t> prompt, const spec::ModelSpec& model);
 
-// Calls `on_token` with each token that follows `prompt`, as it is chosen. `sample` numbers the text. A prompt longer than
-// the window counts by its end. Throws InputError as checked_prompt does.
+// Calls `on_token` with each token that follows `prompt`, as it is chosen. `sample` numbers the text. A prompt longer
+// than the window counts by its end. Throws InputError as checked_prompt does.
 void generate(const TextModel& model, std::span<const int64_t> prompt, const Generation& generation, int64_t sample,
               const std::function<void(int64_t token)>& on_token);
 

@@ -1,5 +1,5 @@
-// The two CPU kernels of attention against the formula differentiated by autograd in double precision, with dropout as an
-// explicit mask of core/random.h's decisions.
+// The two CPU kernels of attention against the formula differentiated by autograd in double precision, with dropout as
+// an explicit mask of core/random.h's decisions.
 #include "nn/attention.h"
 
 #include <gtest/gtest.h>

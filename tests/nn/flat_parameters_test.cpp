@@ -1,4 +1,5 @@
-// Initial values are the same in every sharding and have the moments that were declared; views lie where the layout says.
+// Initial values are the same in every sharding and have the moments that were declared; views lie where the layout
+// says.
 #include "nn/flat_parameters.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +61,8 @@ TEST(FlatParameters, InitialValuesHaveTheDeclaredMoments) {
       EXPECT_TRUE(value.eq(constant).all().item<bool>()) << parameter.name;
       continue;
     }
-    // Estimates of n elements scatter by std / sqrt(n), std / sqrt(2 n) and sqrt(24 / n); five times that never happens.
+    // Estimates of n elements scatter by std / sqrt(n), std / sqrt(2 n) and sqrt(24 / n); five times that never
+    // happens.
     const double count = static_cast<double>(value.numel());
     const double mean = value.mean().item<double>(), std = value.std().item<double>();
     const double kurtosis = ((value - mean) / std).pow(4).mean().item<double>();

@@ -1,4 +1,5 @@
-// Models small enough to differentiate by libtorch's autograd, with values in every parameter, for the tests of this room.
+// Models small enough to differentiate by libtorch's autograd, with values in every parameter, for the tests of this
+// room.
 #pragma once
 
 #include <ATen/ATen.h>

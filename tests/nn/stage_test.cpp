@@ -1,5 +1,5 @@
-// The explicit backward of a whole stage against libtorch's autograd of the same formulas in double precision, and what must
-// not change a bit: recomputation, a backward in two halves, the cut in stages.
+// The explicit backward of a whole stage against libtorch's autograd of the same formulas in double precision, and what
+// must not change a bit: recomputation, a backward in two halves, the cut in stages.
 #include "nn/stage.h"
 
 #include <gtest/gtest.h>
