@@ -1,5 +1,7 @@
 #include "cli/evaluate_arguments.h"
 
+#include <fmt/format.h>
+
 #include "cli/train_arguments.h"
 #include "launch/environment.h"
 
