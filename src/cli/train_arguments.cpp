@@ -34,6 +34,7 @@ void add_train_arguments(CLI::App& command, TrainArguments& arguments) {
 spec::TrainConfig load(const TrainArguments& arguments, int ranks) {
   spec::TrainConfig config = spec::load_train_spec(arguments.config, arguments.sets);
   config.sources.located([&] {
+    spec::require_trainable(config.spec.model);
     spec::derive_data(config.spec.strategy, config.spec.model, ranks);
     // One of many ranks looks for its data when it can tell the others what it misses.
     if (launch::detect().world == 1 || config.spec.data.path.empty()) check_data(config.spec.data);

@@ -22,21 +22,48 @@ double tensor_share(const Product& product, const spec::Strategy& strategy, int6
 
 }  // namespace
 
-std::vector<Product> unit_products(const spec::ModelSpec& model, int64_t unit) {
-  RIDGELINE_ASSERT(unit >= 0 && unit < spec::unit_count(model));
+namespace {
+
+// An MLP through which a token goes `times` times; each matrix is `width` wide and divided by its width.
+void add_mlp(std::vector<Product>& products, const spec::ModelSpec& model, const std::string& name, int64_t width,
+             int64_t times) {
+  const double forward = 2.0 * static_cast<double>(model.sequence) * static_cast<double>(model.hidden) *
+                         static_cast<double>(width) * static_cast<double>(times);
+  if (model.gated_mlp) products.push_back({name + " gate", forward, width});
+  products.push_back({name + " up", forward, width});
+  products.push_back({name + " down", forward, width});
+}
+
+std::vector<Product> layer_products(const spec::ModelSpec& model) {
   const double sequence = static_cast<double>(model.sequence);
   const double hidden = static_cast<double>(model.hidden);
-  const double ffn = static_cast<double>(model.ffn());
+  const double query = static_cast<double>(model.query_width());
+  const double qkv = query + 2.0 * static_cast<double>(model.key_width());
+  std::vector<Product> products = {{"attention qkv", 2.0 * sequence * hidden * qkv, model.heads},
+                                   {"attention scores", 2.0 * sequence * sequence * query, model.heads},
+                                   {"attention context", 2.0 * sequence * sequence * query, model.heads},
+                                   {"attention output", 2.0 * sequence * hidden * query, model.heads}};
+  if (model.experts == 0) {
+    add_mlp(products, model, "mlp", model.ffn(), 1);
+    return products;
+  }
+  products.push_back({"router", 2.0 * sequence * hidden * static_cast<double>(model.experts), model.sequence});
+  add_mlp(products, model, "experts", model.expert_ffn(), model.experts_per_token);
+  if (model.shared_ffn_hidden > 0) add_mlp(products, model, "shared experts", model.shared_ffn_hidden, 1);
+  return products;
+}
+
+}  // namespace
+
+std::vector<Product> unit_products(const spec::ModelSpec& model, int64_t unit) {
+  RIDGELINE_ASSERT(unit >= 0 && unit < spec::unit_count(model));
   if (unit == spec::embedding_unit()) return {};
   if (unit == spec::head_unit(model)) {
-    return {{"logits", 2.0 * sequence * hidden * static_cast<double>(model.vocabulary), model.vocabulary}};
+    const double logits = 2.0 * static_cast<double>(model.sequence) * static_cast<double>(model.hidden) *
+                          static_cast<double>(model.vocabulary);
+    return {{"logits", logits, model.vocabulary}};
   }
-  return {{"attention qkv", 6.0 * sequence * hidden * hidden, model.heads},
-          {"attention scores", 2.0 * sequence * sequence * hidden, model.heads},
-          {"attention context", 2.0 * sequence * sequence * hidden, model.heads},
-          {"attention output", 2.0 * sequence * hidden * hidden, model.heads},
-          {"mlp up", 2.0 * sequence * hidden * ffn, model.ffn()},
-          {"mlp down", 2.0 * sequence * hidden * ffn, model.ffn()}};
+  return layer_products(model);
 }
 
 PassFlops& PassFlops::operator+=(const PassFlops& other) {

@@ -9,6 +9,10 @@
 //
 // Forward FLOPs of a sample of s tokens, with hidden h, MLP width f, vocabulary V:
 //   layer   qkv 6 s h^2, scores 2 s^2 h, context 2 s^2 h, output 2 s h^2, MLP 4 s h f     head   logits 2 s h V
+// With heads of q channels together and key heads of k: qkv 2 s h (q + 2 k), scores and context 2 s^2 q, output 2 s h q.
+// A gated MLP takes 6 s h f; of E experts of width e a token takes n and the shared ones of width d, with a router:
+// 2 s h E + 6 s h (n e + d). Rotary positions count nothing. Without sequence parallelism every rank of the tensor axis
+// repeats the router, which is counted once.
 // With f = 4 h a step with full recomputation is 96 B s L h^2 (1 + s / 6h + V / 16 L h): Narayanan et al. 2021
 // (arXiv 2104.04473, appendix), which Dash et al. 2023 use too. Without recomputation ours is
 // 72 B s L h^2 (1 + s / 6h + V / 12 L h), where Dash et al. keep V / 16 L h: that counts 4.5 B s h V for the logits,
@@ -30,7 +34,7 @@ namespace ridgeline::cost {
 struct Product {
   std::string name;
   double forward_flops;  // of one sample, over the whole tensor axis
-  int64_t divided;       // what the tensor axis divides: heads, MLP width or vocabulary
+  int64_t divided;       // what the tensor axis divides: heads, MLP width, vocabulary or (router) rows
 };
 
 std::vector<Product> unit_products(const spec::ModelSpec& model, int64_t unit);

@@ -9,41 +9,100 @@ namespace {
 using spec::Placement;
 using spec::Recompute;
 
-std::vector<SavedTensor> layer_table(const spec::ModelSpec& model, const spec::Strategy& strategy) {
-  const int64_t rows = strategy.micro_batch * model.sequence;
-  const std::vector<int64_t> stream = {rows, model.hidden};
-  const std::vector<int64_t> heads = {strategy.micro_batch, model.heads, model.sequence};
-  const std::vector<int64_t> heads_wide = {strategy.micro_batch, model.heads, model.sequence, model.head_size()};
-  const std::vector<int64_t> wide = {rows, model.ffn()};
-  const Placement residual = spec::residual_placement(strategy);
-  return {
-      {"attention", "input", stream, Element::compute, residual, Recompute::full},
-      {"attention", "norm mean", {rows}, Element::fp32, residual, Recompute::selective},
-      {"attention", "norm rstd", {rows}, Element::fp32, residual, Recompute::selective},
-      {"attention", "norm output", stream, Element::compute, residual, Recompute::none},
-      {"attention", "qkv", {rows, 3, model.hidden}, Element::compute, Placement::shard(2), Recompute::selective},
-      {"attention", "attention output", heads_wide, Element::compute, Placement::shard(1), Recompute::selective},
-      {"attention", "log-sum-exp", heads, Element::fp32, Placement::shard(1), Recompute::selective},
-      {"mlp", "input", stream, Element::compute, residual, Recompute::selective},
-      {"mlp", "norm mean", {rows}, Element::fp32, residual, Recompute::selective},
-      {"mlp", "norm rstd", {rows}, Element::fp32, residual, Recompute::selective},
-      {"mlp", "norm output", stream, Element::compute, residual, Recompute::none},
-      {"mlp", "pre-activation", wide, Element::compute, Placement::shard(1), Recompute::selective},
-      {"mlp", "activation", wide, Element::compute, Placement::shard(1), Recompute::none},
-  };
-}
+// Writes down the tables of units; a method is what one piece keeps.
+class Table {
+ public:
+  Table(const spec::ModelSpec& model, const spec::Strategy& strategy)
+      : model_(model),
+        residual_(spec::residual_placement(strategy)),
+        micro_batch_(strategy.micro_batch),
+        rows_(strategy.micro_batch * model.sequence) {}
 
-// The head forms the gradient of its logits in its forward (nn/head.h), so it keeps that of its normed rows.
-std::vector<SavedTensor> head_table(const spec::ModelSpec& model, const spec::Strategy& strategy) {
-  const int64_t rows = strategy.micro_batch * model.sequence;
-  const Placement residual = spec::residual_placement(strategy);
-  return {
-      {"head", "input", {rows, model.hidden}, Element::compute, residual, Recompute::full},
-      {"head", "norm mean", {rows}, Element::fp32, residual, Recompute::full},
-      {"head", "norm rstd", {rows}, Element::fp32, residual, Recompute::full},
-      {"head", "norm output gradient", {rows, model.hidden}, Element::compute, residual, Recompute::full},
-  };
-}
+  std::vector<SavedTensor> layer() {
+    norm("attention", Recompute::full, Recompute::selective);
+    add("attention", "norm output", {rows_, model_.hidden}, residual_, Recompute::none);
+    attention();
+    norm("mlp", Recompute::selective, Recompute::selective);
+    add("mlp", "norm output", {rows_, model_.hidden}, residual_, Recompute::none);
+    if (model_.experts > 0) {
+      experts();
+    } else {
+      mlp("", rows_, model_.ffn());
+    }
+    return std::move(list_);
+  }
+
+  // The head forms the gradient of its logits in its forward (nn/head.h), so it keeps that of its normed rows.
+  std::vector<SavedTensor> head() {
+    norm("head", Recompute::full, Recompute::full);
+    add("head", "norm output gradient", {rows_, model_.hidden}, residual_, Recompute::full);
+    return std::move(list_);
+  }
+
+ private:
+  void add(const char* part, const std::string& name, std::vector<int64_t> shape, const Placement& placement,
+           Recompute kept_through, Element element = Element::compute) {
+    list_.push_back({part, name, std::move(shape), element, placement, kept_through});
+  }
+
+  // Input and statistics of the norm that a piece starts with.
+  void norm(const char* part, Recompute input, Recompute statistics) {
+    add(part, "input", {rows_, model_.hidden}, residual_, input);
+    if (model_.norm == spec::Norm::layer_norm) add(part, "norm mean", {rows_}, residual_, statistics, Element::fp32);
+    add(part, "norm rstd", {rows_}, residual_, statistics, Element::fp32);
+  }
+
+  void attention() {
+    const char* part = "attention";
+    if (model_.fused_qkv()) {
+      add(part, "qkv", {rows_, 3, model_.hidden}, Placement::shard(2), Recompute::selective);
+    } else {
+      add(part, "query", {rows_, model_.query_width()}, Placement::shard(1), Recompute::selective);
+      add(part, "key", {rows_, model_.key_width()}, Placement::shard(1), Recompute::selective);
+      add(part, "value", {rows_, model_.key_width()}, Placement::shard(1), Recompute::selective);
+    }
+    if (model_.qk_norm) qk_norm();
+    const int64_t heads = model_.heads, sequence = model_.sequence;
+    add(part, "attention output", {micro_batch_, heads, sequence, model_.head_size()}, Placement::shard(1),
+        Recompute::selective);
+    add(part, "log-sum-exp", {micro_batch_, heads, sequence}, Placement::shard(1), Recompute::selective,
+        Element::fp32);
+  }
+
+  // Rotation is undone from its angles, but a norm's backward needs its input.
+  void qk_norm() {
+    const auto of = [this](const std::string& name, int64_t heads) {
+      add("attention", name + " before norm", {rows_, heads * model_.head_size()}, Placement::shard(1),
+          Recompute::selective);
+      add("attention", name + " norm rstd", {rows_, heads}, Placement::shard(1), Recompute::selective, Element::fp32);
+    };
+    of("query", model_.heads);
+    of("key", model_.key_heads());
+  }
+
+  void mlp(const std::string& prefix, int64_t rows, int64_t width) {
+    const std::vector<int64_t> wide = {rows, width};
+    if (model_.gated_mlp) add("mlp", prefix + "gate", wide, Placement::shard(1), Recompute::selective);
+    add("mlp", prefix + (model_.gated_mlp ? "up" : "pre-activation"), wide, Placement::shard(1), Recompute::selective);
+    add("mlp", prefix + "activation", wide, Placement::shard(1), Recompute::none);
+  }
+
+  // Rows are sorted by expert, so that each expert's are together; a token's row stands there once for each of its
+  // experts. The router's weight multiplies the activation, so that the experts' outputs need not be kept.
+  void experts() {
+    const int64_t routed = rows_ * model_.experts_per_token;
+    add("mlp", "router probabilities", {rows_, model_.experts}, residual_, Recompute::selective, Element::fp32);
+    add("mlp", "routed rows", {routed, model_.hidden}, Placement::replicate(), Recompute::none);
+    mlp("experts ", routed, model_.expert_ffn());
+    if (model_.shared_ffn_hidden > 0) mlp("shared ", rows_, model_.shared_ffn_hidden);
+  }
+
+  const spec::ModelSpec& model_;
+  Placement residual_;
+  int64_t micro_batch_;
+  int64_t rows_;
+  std::vector<SavedTensor> list_;
+};
 
 }  // namespace
 
@@ -54,8 +113,8 @@ int64_t element_bytes(Element element, spec::Precision compute) {
 std::vector<SavedTensor> saved_tensors(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t unit) {
   RIDGELINE_ASSERT(unit >= 0 && unit < spec::unit_count(model));
   if (unit == spec::embedding_unit()) return {};  // its backward needs the tokens alone
-  if (unit == spec::head_unit(model)) return head_table(model, strategy);
-  return layer_table(model, strategy);
+  Table table(model, strategy);
+  return unit == spec::head_unit(model) ? table.head() : table.layer();
 }
 
 bool is_kept(const SavedTensor& tensor, spec::Recompute recompute) {

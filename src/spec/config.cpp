@@ -10,9 +10,32 @@ namespace {
 constexpr double kMostRanks = 1e6;
 constexpr double kMostSteps = 1e12;
 
+// What tells families apart, and experts.
+void bind_family(Schema& schema, ModelSpec& model) {
+  schema.choice<Norm>("model.norm", model.norm, {{"layer_norm", Norm::layer_norm}, {"rms_norm", Norm::rms_norm}},
+                      "layer_norm has weight and bias, rms_norm a weight");
+  schema.choice<Positions>("model.positions", model.positions,
+                           {{"learned", Positions::learned}, {"rotary", Positions::rotary}},
+                           "how the place of a token enters: an embedding, or rotation of queries and keys");
+  schema.choice<Biases>(
+      "model.biases", model.biases,
+      {{"all", Biases::all}, {"attention", Biases::attention}, {"qkv", Biases::qkv}, {"none", Biases::none}},
+      "matrices that have a bias");
+  schema.key("model.gated_mlp", model.gated_mlp, "SwiGLU, of three matrices, in place of GELU");
+  schema.key("model.qk_norm", model.qk_norm, "RMS norm of each head's query and key");
+  schema.key("model.experts", model.experts, "experts of each layer; 0: one dense MLP", between(0, 1e5));
+  schema.key("model.experts_per_token", model.experts_per_token, "experts that the router picks for a token",
+             between(1, 1e5));
+  schema.key("model.expert_ffn_hidden", model.expert_ffn_hidden, "width of an expert; 0: that of the MLP",
+             between(0, 1e7));
+  schema.key("model.shared_ffn_hidden", model.shared_ffn_hidden,
+             "added widths of the experts that every token takes; 0: none", between(0, 1e7));
+}
+
 void bind_model(Schema& schema, TrainSpec& spec) {
   ModelSpec& model = spec.model;
-  schema.table("model", "Shape of the model: a GPT with learned positions. A preset sets all keys, others override it");
+  schema.table("model", "Shape of the model. A preset sets all keys, others override it. `train` runs the GPT family alone, which the defaults "
+               "are; planning takes all");
   std::vector<std::string> presets = model_preset_names();
   presets.insert(presets.begin(), "");
   schema.choice("model.preset", spec.model_preset, presets, "named shape to start from; empty: none");
@@ -22,11 +45,14 @@ void bind_model(Schema& schema, TrainSpec& spec) {
   schema.key("model.layers", model.layers, "transformer layers", between(1, 1e5));
   schema.key("model.hidden", model.hidden, "width of the residual stream; heads must divide it", between(1, 1e6));
   schema.key("model.heads", model.heads, "attention heads; strategy.tensor must divide them", between(1, 1e6));
+  schema.key("model.kv_heads", model.kv_heads, "heads of keys and of values; 0: heads", between(0, 1e6));
+  schema.key("model.head_width", model.head_width, "channels of a head; 0: hidden / heads", between(0, 65536));
   schema.key("model.ffn_hidden", model.ffn_hidden, "width of the MLP; 0: 4 * hidden", between(0, 1e7));
   schema.key("model.vocabulary", model.vocabulary, "tokens in the vocabulary, of any size", between(2, 1e8));
   schema.key("model.sequence", model.sequence, "tokens in a sample, and learned positions", between(1, 1e8));
   schema.key("model.tied", model.tied, "the output weight is the token embedding");
-  schema.key("model.norm_epsilon", model.norm_epsilon, "added to the variance in LayerNorm", between(0, 1));
+  bind_family(schema, model);
+  schema.key("model.norm_epsilon", model.norm_epsilon, "added to the variance in norms", between(0, 1));
   schema.key("model.init_std", model.init_std,
              "standard deviation of initial weights; output projections of attention and MLP get it divided by "
              "sqrt(2 * layers)",

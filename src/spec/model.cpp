@@ -1,77 +1,129 @@
 #include "spec/model.h"
 
-#include <array>
-#include <utility>
-
 #include "core/error.h"
-#include "core/text.h"
 
 namespace ridgeline::spec {
 namespace {
-
-struct Preset {
-  const char* name;
-  int64_t layers, hidden, heads, vocabulary, sequence;
-};
-
-// gpt2-*: Radford et al. 2019, table 2. gpt-1.3b: GPT-3 XL (Brown et al. 2020, table 2.1) with the 16 heads of size 128
-// that its hidden size holds. gpt-22b, -175b, -1t: the models of Dash et al. (arXiv 2312.12705), the last one with the
-// 200 heads of the authors' later scripts. Published dropout differs from run to run, so presets leave it at 0.
-constexpr std::array<Preset, 7> kPresets = {{
-    {"gpt-tiny", 4, 128, 4, 257, 128},
-    {"gpt2-124m", 12, 768, 12, 50257, 1024},
-    {"gpt2-350m", 24, 1024, 16, 50257, 1024},
-    {"gpt-1.3b", 24, 2048, 16, 50257, 2048},
-    {"gpt-22b", 48, 6144, 48, 50257, 2048},
-    {"gpt-175b", 96, 12288, 96, 50257, 2048},
-    {"gpt-1t", 128, 25600, 200, 50257, 2048},
-}};
 
 void require(bool holds, const char* key, double found, const char* expected) {
   if (!holds) throw InputError("model.{} = {}: expected {}", key, found, expected);
 }
 
-}  // namespace
-
-ModelSpec model_preset(const std::string& name) {
-  for (const Preset& preset : kPresets) {
-    if (name != preset.name) continue;
-    ModelSpec model;
-    model.layers = preset.layers;
-    model.hidden = preset.hidden;
-    model.heads = preset.heads;
-    model.vocabulary = preset.vocabulary;
-    model.sequence = preset.sequence;
-    return model;
-  }
-  const auto names = model_preset_names();
-  throw InputError("model.preset = '{}': no such model{} (the presets are {})", name, did_you_mean(name, names),
-                   join(names));
-}
-
-std::vector<std::string> model_preset_names() {
-  std::vector<std::string> names;
-  for (const Preset& preset : kPresets) names.push_back(preset.name);
-  return names;
-}
-
-void validate(const ModelSpec& model) {
+void validate_sizes(const ModelSpec& model) {
   // The bounds keep every product of sizes that is computed from a model within 64 bits.
   require(model.layers >= 1 && model.layers <= 100'000, "layers", model.layers, "1 to 100000");
   require(model.hidden >= 1 && model.hidden <= 1'000'000, "hidden", model.hidden, "1 to 1000000");
   require(model.heads >= 1 && model.heads <= model.hidden, "heads", model.heads, "1 to hidden");
+  require(model.head_width >= 0 && model.head_width <= 65'536, "head_width", model.head_width, "0 to 65536");
   require(model.ffn_hidden >= 0 && model.ffn_hidden <= 10'000'000, "ffn_hidden", model.ffn_hidden, "0 to 10000000");
   require(model.vocabulary >= 2 && model.vocabulary <= 100'000'000, "vocabulary", model.vocabulary, "2 to 100000000");
   require(model.sequence >= 1 && model.sequence <= 100'000'000, "sequence", model.sequence, "1 to 100000000");
+  require(model.experts >= 0 && model.experts <= 100'000, "experts", model.experts, "0 to 100000");
+  require(model.expert_ffn_hidden >= 0 && model.expert_ffn_hidden <= 10'000'000, "expert_ffn_hidden",
+          model.expert_ffn_hidden, "0 to 10000000");
+  require(model.shared_ffn_hidden >= 0 && model.shared_ffn_hidden <= 10'000'000, "shared_ffn_hidden",
+          model.shared_ffn_hidden, "0 to 10000000");
+}
+
+void validate_numbers(const ModelSpec& model) {
   require(model.norm_epsilon >= 0 && model.norm_epsilon <= 1, "norm_epsilon", model.norm_epsilon, "0 to 1");
   require(model.init_std >= 0 && model.init_std <= 10, "init_std", model.init_std, "0 to 10");
   require(model.dropout >= 0 && model.dropout < 1, "dropout", model.dropout, "0 to below 1");
   require(model.attention_dropout >= 0 && model.attention_dropout < 1, "attention_dropout", model.attention_dropout,
           "0 to below 1");
-  if (model.hidden % model.heads != 0) {
+}
+
+void validate_heads(const ModelSpec& model) {
+  if (model.head_width == 0 && model.hidden % model.heads != 0) {
     throw InputError("model.heads = {}: model.hidden = {} does not divide by it; change one of the two", model.heads,
                      model.hidden);
   }
+  if (model.kv_heads < 0 || model.kv_heads > model.heads || model.heads % model.key_heads() != 0) {
+    throw InputError(
+        "model.kv_heads = {}: expected 0 or a divisor of model.heads = {}, so that each serves equally many heads",
+        model.kv_heads, model.heads);
+  }
+  if (model.query_width() > 1'000'000) {
+    throw InputError("model.head_width = {}: {} heads are {} channels together, expected at most 1000000",
+                     model.head_width, model.heads, model.query_width());
+  }
+  if (model.positions == Positions::rotary && model.head_size() % 2 != 0) {
+    throw InputError(
+        "model.positions = 'rotary': a head of {} channels cannot be turned in pairs; use an even model.head_width",
+        model.head_size());
+  }
+}
+
+void validate_experts(const ModelSpec& model) {
+  if (model.experts > 0 && (model.experts_per_token < 1 || model.experts_per_token > model.experts)) {
+    throw InputError("model.experts_per_token = {}: expected 1 to model.experts = {}", model.experts_per_token,
+                     model.experts);
+  }
+  if (model.experts == 0 && model.shared_ffn_hidden > 0) {
+    throw InputError(
+        "model.shared_ffn_hidden = {}: there are no experts beside the shared ones (model.experts = 0); give "
+        "model.experts, or use model.ffn_hidden for a dense MLP",
+        model.shared_ffn_hidden);
+  }
+}
+
+// Sizes alone leave products of three of them.
+void validate_width(const ModelSpec& model) {
+  const int64_t matrices = model.gated_mlp ? 3 : 2;
+  const bool dense = model.experts == 0;
+  const int64_t width = dense ? model.ffn() : model.experts * model.expert_ffn() + model.shared_ffn_hidden;
+  if (matrices * width <= 20'000'000) return;
+  throw InputError("model.{} = {}: {} of a layer: {} channels in all, expected at most {}",
+                   dense ? "ffn_hidden" : "experts", dense ? model.ffn_hidden : model.experts,
+                   dense ? "the MLP" : "the experts", width, 20'000'000 / matrices);
+}
+
+template <typename Value>
+void require_gpt(bool holds, const char* key, const Value& found, const char* expected) {
+  if (holds) return;
+  throw InputError(
+      "model.{} = {}: `ridgeline train` runs the GPT family alone, which has {}; planning commands (`plan`, `simulate`) "
+      "take this model. Drop the key, or choose a GPT as model.preset",
+      key, found, expected);
+}
+
+}  // namespace
+
+void validate(const ModelSpec& model) {
+  validate_sizes(model);
+  validate_numbers(model);
+  validate_heads(model);
+  validate_experts(model);
+  validate_width(model);
+}
+
+void require_trainable(const ModelSpec& model) {
+  require_gpt(model.positions == Positions::learned, "positions", to_string(model.positions), "learned positions");
+  require_gpt(model.norm == Norm::layer_norm, "norm", to_string(model.norm), "layer_norm");
+  require_gpt(model.key_heads() == model.heads, "kv_heads", model.kv_heads, "as many key and value heads as heads");
+  require_gpt(model.query_width() == model.hidden, "head_width", model.head_width, "heads of hidden / heads channels");
+  require_gpt(!model.gated_mlp, "gated_mlp", model.gated_mlp, "a GELU MLP");
+  require_gpt(!model.qk_norm, "qk_norm", model.qk_norm, "no norm of queries and keys");
+  require_gpt(model.biases == Biases::all, "biases", to_string(model.biases), "all biases");
+  require_gpt(model.experts == 0, "experts", model.experts, "one dense MLP");
+}
+
+std::string to_string(Norm norm) { return norm == Norm::layer_norm ? "layer_norm" : "rms_norm"; }
+
+std::string to_string(Positions positions) { return positions == Positions::learned ? "learned" : "rotary"; }
+
+std::string to_string(Biases biases) {
+  switch (biases) {
+    case Biases::all:
+      return "all";
+    case Biases::attention:
+      return "attention";
+    case Biases::qkv:
+      return "qkv";
+    case Biases::none:
+      return "none";
+  }
+  throw InternalError("Biases {}", static_cast<int>(biases));
 }
 
 }  // namespace ridgeline::spec

@@ -25,14 +25,20 @@ class Declarations {
 
   // A parameter that every rank of the tensor axis holds and that acts on the residual stream.
   void replicated(const std::string& name, std::vector<int64_t> shape, int64_t unit, Initial initial, double std = 0.0) {
+    replicated_on(residual_, name, std::move(shape), unit, initial, std);
+  }
+
+  // One that acts on activations of another placement.
+  void replicated_on(const Placement& acts_on, const std::string& name, std::vector<int64_t> shape, int64_t unit,
+                     Initial initial, double std) {
     const Placement value = Placement::replicate();
-    list_.push_back({name, std::move(shape), value, gradient_placement(value, residual_), {unit}, initial, std,
+    list_.push_back({name, std::move(shape), value, gradient_placement(value, acts_on), {unit}, initial, std,
                      initial == Initial::normal});
   }
 
   void norm(const std::string& name, int64_t unit) {
     replicated(name + ".weight", {model_.hidden}, unit, Initial::ones);
-    replicated(name + ".bias", {model_.hidden}, unit, Initial::zeros);
+    if (model_.norm == Norm::layer_norm) replicated(name + ".bias", {model_.hidden}, unit, Initial::zeros);
   }
 
   std::vector<ParameterSpec> take() { return std::move(list_); }
@@ -43,21 +49,68 @@ class Declarations {
   std::vector<ParameterSpec> list_;
 };
 
+// Query, key and value. Where they are alike they are a dimension of their own: then a shard of dim 1 is whole heads of
+// each of the three.
+void declare_qkv(Declarations& declare, const ModelSpec& model, const std::string& prefix, int64_t unit) {
+  const bool biased = model.biases != Biases::none;
+  if (model.fused_qkv()) {
+    declare.sharded(prefix + "qkv.weight", {3, model.hidden, model.hidden}, 1, {unit}, model.init_std);
+    if (biased) declare.sharded(prefix + "qkv.bias", {3, model.hidden}, 1, {unit}, 0.0);
+  } else {
+    const auto matrix = [&](const std::string& name, int64_t rows) {
+      declare.sharded(prefix + name + ".weight", {rows, model.hidden}, 0, {unit}, model.init_std);
+      if (biased) declare.sharded(prefix + name + ".bias", {rows}, 0, {unit}, 0.0);
+    };
+    matrix("query", model.query_width());
+    matrix("key", model.key_width());
+    matrix("value", model.key_width());
+  }
+  if (!model.qk_norm) return;
+  // Each rank of the tensor axis norms its own heads with the weights that all share.
+  for (const char* name : {"query_norm.weight", "key_norm.weight"}) {
+    declare.replicated_on(Placement::shard(1), prefix + name, {model.head_size()}, unit, Initial::ones, 0.0);
+  }
+}
+
+// The matrices of an MLP, or of `experts` ones under one name, each with a first dim of the experts.
+void declare_mlp(Declarations& declare, const ModelSpec& model, const std::string& prefix, int64_t unit, int64_t width,
+                 int64_t experts, double output_std) {
+  const int64_t dim = experts > 0 ? 1 : 0;
+  const auto shape = [&](std::vector<int64_t> of_one) {
+    if (experts > 0) of_one.insert(of_one.begin(), experts);
+    return of_one;
+  };
+  const bool biased = model.biases == Biases::all;
+  if (model.gated_mlp) {
+    declare.sharded(prefix + "gate.weight", shape({width, model.hidden}), dim, {unit}, model.init_std);
+    if (biased) declare.sharded(prefix + "gate.bias", shape({width}), dim, {unit}, 0.0);
+  }
+  declare.sharded(prefix + "up.weight", shape({width, model.hidden}), dim, {unit}, model.init_std);
+  if (biased) declare.sharded(prefix + "up.bias", shape({width}), dim, {unit}, 0.0);
+  declare.sharded(prefix + "down.weight", shape({model.hidden, width}), dim + 1, {unit}, output_std);
+  if (biased) declare.replicated(prefix + "down.bias", shape({model.hidden}), unit, Initial::zeros);
+}
+
 void declare_layer(Declarations& declare, const ModelSpec& model, int64_t layer) {
   const int64_t unit = layer_unit(layer);
   const std::string prefix = "layers." + std::to_string(layer) + ".";
   const double output_std = model.init_std / std::sqrt(2.0 * static_cast<double>(model.layers));
   declare.norm(prefix + "attention_norm", unit);
-  // Query, key and value are a dimension of their own: then a shard of dim 1 is whole heads of each of the three.
-  declare.sharded(prefix + "attention.qkv.weight", {3, model.hidden, model.hidden}, 1, {unit}, model.init_std);
-  declare.sharded(prefix + "attention.qkv.bias", {3, model.hidden}, 1, {unit}, 0.0);
-  declare.sharded(prefix + "attention.output.weight", {model.hidden, model.hidden}, 1, {unit}, output_std);
-  declare.replicated(prefix + "attention.output.bias", {model.hidden}, unit, Initial::zeros);
+  declare_qkv(declare, model, prefix + "attention.", unit);
+  declare.sharded(prefix + "attention.output.weight", {model.hidden, model.query_width()}, 1, {unit}, output_std);
+  if (model.biases == Biases::all || model.biases == Biases::attention) {
+    declare.replicated(prefix + "attention.output.bias", {model.hidden}, unit, Initial::zeros);
+  }
   declare.norm(prefix + "mlp_norm", unit);
-  declare.sharded(prefix + "mlp.up.weight", {model.ffn(), model.hidden}, 0, {unit}, model.init_std);
-  declare.sharded(prefix + "mlp.up.bias", {model.ffn()}, 0, {unit}, 0.0);
-  declare.sharded(prefix + "mlp.down.weight", {model.hidden, model.ffn()}, 1, {unit}, output_std);
-  declare.replicated(prefix + "mlp.down.bias", {model.hidden}, unit, Initial::zeros);
+  if (model.experts == 0) {
+    declare_mlp(declare, model, prefix + "mlp.", unit, model.ffn(), 0, output_std);
+    return;
+  }
+  declare.replicated(prefix + "mlp.router.weight", {model.experts, model.hidden}, unit, Initial::normal, model.init_std);
+  declare_mlp(declare, model, prefix + "mlp.experts.", unit, model.expert_ffn(), model.experts, output_std);
+  if (model.shared_ffn_hidden > 0) {
+    declare_mlp(declare, model, prefix + "mlp.shared.", unit, model.shared_ffn_hidden, 0, output_std);
+  }
 }
 
 }  // namespace
@@ -75,8 +128,10 @@ std::vector<ParameterSpec> declare_parameters(const ModelSpec& model, const Stra
   std::vector<int64_t> token_units{embedding_unit()};
   if (model.tied) token_units.push_back(head_unit(model));
   declare.sharded("embedding.token.weight", {model.vocabulary, model.hidden}, 0, token_units, model.init_std);
-  declare.replicated("embedding.position.weight", {model.sequence, model.hidden}, embedding_unit(), Initial::normal,
-                     model.init_std);
+  if (model.positions == Positions::learned) {
+    declare.replicated("embedding.position.weight", {model.sequence, model.hidden}, embedding_unit(), Initial::normal,
+                       model.init_std);
+  }
   for (int64_t layer = 0; layer < model.layers; ++layer) declare_layer(declare, model, layer);
   declare.norm("final_norm", head_unit(model));
   if (!model.tied) {

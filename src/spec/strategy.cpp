@@ -43,6 +43,11 @@ void check_tensor(const Strategy& strategy, const ModelSpec& model) {
     throw InputError("strategy.tensor = {}: {} heads do not divide by {}; use one of {}", tensor, model.heads, tensor,
                      divisors(model.heads));
   }
+  if (model.key_heads() % tensor != 0) {
+    throw InputError(
+        "strategy.tensor = {}: {} key and value heads (model.kv_heads) do not divide by {}; use one of {}", tensor,
+        model.key_heads(), tensor, divisors(std::gcd(model.heads, model.key_heads())));
+  }
   if (model.vocabulary < tensor) {
     throw InputError("strategy.tensor = {}: a vocabulary of {} leaves ranks without a token; use at most {}", tensor,
                      model.vocabulary, model.vocabulary);

@@ -125,5 +125,25 @@ TEST(Flops, OfAllDevicesAddUpToTheStep) {
   }
 }
 
+// A token's forward multiplies by each element of each matrix that it meets once; the scores and their sum are apart.
+TEST(Flops, OfOtherFamiliesAreTwoAMatrixElementAndToken) {
+  for (const std::string& name : spec::model_preset_names()) {
+    const ModelSpec model = spec::model_preset(name);
+    double elements = 0;
+    for (const spec::ParameterSpec& parameter : spec::declare_parameters(model, Strategy())) {
+      if (parameter.shape.size() < 2 || parameter.name.find("embedding") == 0) continue;
+      if (parameter.name.find("bias") != std::string::npos) continue;
+      const bool routed = parameter.name.find(".experts.") != std::string::npos;
+      const double met = routed ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts) : 1;
+      elements += met * static_cast<double>(parameter.elements());
+    }
+    if (model.tied) elements += static_cast<double>(model.vocabulary * model.hidden);
+    const double tokens = static_cast<double>(model.sequence);
+    const double scores = 4 * tokens * tokens * static_cast<double>(model.layers * model.query_width());
+    const double forward = sample_flops(model, Recompute::none).forward;
+    EXPECT_NEAR(forward / (2 * tokens * elements + scores), 1.0, 1e-12) << name;
+  }
+}
+
 }  // namespace
 }  // namespace ridgeline::cost

@@ -101,6 +101,48 @@ TEST(SavedTensors, OfTheHeadDoNotHoldLogits) {
 }
 
 // Padding of the flat buffers is all that stands between the buffers and the parameters.
+// Grouped heads, no norm mean, a gate: 8 query heads of 32 channels share 2 key and value heads.
+TEST(SavedTensors, OfALlamaLikeLayerAddUpAsByHand) {
+  ModelSpec model = model_of(2);
+  model.kv_heads = 2;
+  model.norm = spec::Norm::rms_norm;
+  model.gated_mlp = true;
+  model.ffn_hidden = 3 * model.hidden;
+  const int64_t rows = 2 * model.sequence, stream = rows * model.hidden;
+  const int64_t statistics = 2 * (4 * rows), log_sum_exp = 4 * rows * model.heads;
+  Strategy strategy = strategy_of(1, 1, 1);
+  // input 1, norm output 1, query 1, key 1/4, value 1/4, attention output 1, input 1, norm output 1, gate, up and
+  // activation 3 each.
+  EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16), 2 * 15 * stream + stream + statistics + log_sum_exp);
+  strategy.recompute = Recompute::selective;
+  EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16), 2 * 10 * stream + stream + statistics + log_sum_exp);
+  model.qk_norm = true;  // and queries and keys before their norm, with its statistic for each head
+  EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16),
+            2 * 10 * stream + stream + 2 * stream + stream / 2 + statistics + log_sum_exp + 4 * rows * (8 + 2));
+}
+
+TEST(SavedTensors, OfExpertsAreThoseOfTheTokensRoutedToThem) {
+  ModelSpec model = model_of(2);
+  model.ffn_hidden = model.hidden;
+  Strategy strategy = strategy_of(1, 1, 1);
+  const int64_t dense = kept_bytes(model, strategy, 1, Precision::bf16);
+  model.experts = 16;
+  model.experts_per_token = 3;
+  model.expert_ffn_hidden = model.hidden / 2;
+  model.shared_ffn_hidden = model.hidden;
+  const int64_t rows = 2 * model.sequence, stream = rows * model.hidden;
+  // Beside the shared expert: three rows for each token in, two of half the width within, and a probability each.
+  EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16), dense + 2 * (3 + 3) * stream + 4 * rows * 16);
+}
+
+TEST(Memory, OfExpertsCountsAllOfThem) {
+  ModelSpec model = model_of(4);
+  model.experts = 8;
+  model.gated_mlp = true;
+  const Memory memory = device_memory(model, strategy_of(1, 1, 1), Precision::bf16, 0, 0);
+  EXPECT_EQ(memory.weights, 2 * spec::parameter_count(model));
+}
+
 TEST(Memory, OfOneDeviceIsEighteenOrSixteenBytesAParameter) {
   const ModelSpec model = model_of(3);
   const Strategy strategy = strategy_of(1, 1, 1);

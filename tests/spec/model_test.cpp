@@ -19,6 +19,17 @@ TEST(Presets, HaveTheSizesOfTheirNames) {
   EXPECT_NEAR(parameter_count(model_preset("gpt-1t")) / 1e12, 1.0, 0.02);
 }
 
+// Elements of the published weights, as transformers counts them too (foreign_counts.py).
+TEST(Presets, OfPublishedWeightsHaveTheirParametersToTheLast) {
+  EXPECT_EQ(parameter_count(model_preset("llama2-7b")), 6'738'415'616);
+  EXPECT_EQ(parameter_count(model_preset("llama3-8b")), 8'030'261'248);
+  EXPECT_EQ(parameter_count(model_preset("llama3-70b")), 70'553'706'496);
+  EXPECT_EQ(parameter_count(model_preset("llama3-405b")), 405'853'388'800);
+  EXPECT_EQ(parameter_count(model_preset("mixtral-8x7b")), 46'702'792'704);
+  EXPECT_EQ(parameter_count(model_preset("qwen2.5-7b")), 7'615'616'512);
+  EXPECT_EQ(parameter_count(model_preset("gpt2-124m")), 124'439'808);
+}
+
 TEST(Presets, AreAllValidAndUnknownOnesNameTheNearest) {
   for (const std::string& name : model_preset_names()) EXPECT_NO_THROW(validate(model_preset(name))) << name;
   try {
@@ -48,10 +59,50 @@ TEST(ValidateModel, RefusesEachBadField) {
   refused([](ModelSpec& m) { m.ffn_hidden = -1; }, "model.ffn_hidden");
   refused([](ModelSpec& m) { m.vocabulary = 1; }, "model.vocabulary");
   refused([](ModelSpec& m) { m.sequence = 0; }, "model.sequence");
+  refused([](ModelSpec& m) { m.kv_heads = 3; }, "model.kv_heads");
+  refused([](ModelSpec& m) { m.kv_heads = 8; }, "model.kv_heads");
+  refused([](ModelSpec& m) { m.head_width = -1; }, "model.head_width");
+  refused([](ModelSpec& m) { m.head_width = 65'536, m.heads = 128; }, "model.head_width");
+  refused([](ModelSpec& m) { m.head_width = 33, m.positions = Positions::rotary; }, "model.positions");
+  refused([](ModelSpec& m) { m.ffn_hidden = 9'000'000, m.gated_mlp = true; }, "model.ffn_hidden");
+  refused([](ModelSpec& m) { m.experts = -1; }, "model.experts");
+  refused([](ModelSpec& m) { m.experts = 100'000, m.expert_ffn_hidden = 10'000'000; }, "model.experts");
+  refused([](ModelSpec& m) { m.experts = 2, m.experts_per_token = 3; }, "model.experts_per_token");
+  refused([](ModelSpec& m) { m.experts = 2, m.expert_ffn_hidden = -1; }, "model.expert_ffn_hidden");
+  refused([](ModelSpec& m) { m.shared_ffn_hidden = 64; }, "model.shared_ffn_hidden");
   refused([](ModelSpec& m) { m.norm_epsilon = -1; }, "model.norm_epsilon");
   refused([](ModelSpec& m) { m.init_std = -1; }, "model.init_std");
   refused([](ModelSpec& m) { m.dropout = 1; }, "model.dropout");
   refused([](ModelSpec& m) { m.attention_dropout = -0.1; }, "model.attention_dropout");
+}
+
+TEST(RequireTrainable, TakesTheGptFamilyAndNamesWhatIsNot) {
+  for (const std::string& name : model_preset_names()) {
+    if (name.starts_with("gpt")) {
+      EXPECT_NO_THROW(require_trainable(model_preset(name))) << name;
+    } else {
+      EXPECT_THROW(require_trainable(model_preset(name)), InputError) << name;
+    }
+  }
+  const auto refused = [](auto change, const char* begin) {
+    ModelSpec model;
+    change(model);
+    try {
+      require_trainable(model);
+      ADD_FAILURE() << begin << " accepted";
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), testing::StartsWith(begin));
+      EXPECT_THAT(error.what(), testing::HasSubstr("planning commands (`plan`, `simulate`) take this model"));
+    }
+  };
+  refused([](ModelSpec& m) { m.positions = Positions::rotary; }, "model.positions = rotary: ");
+  refused([](ModelSpec& m) { m.norm = Norm::rms_norm; }, "model.norm = rms_norm: ");
+  refused([](ModelSpec& m) { m.biases = Biases::none; }, "model.biases = none: ");
+  refused([](ModelSpec& m) { m.kv_heads = 2; }, "model.kv_heads = 2: ");
+  refused([](ModelSpec& m) { m.head_width = 64; }, "model.head_width = 64: ");
+  refused([](ModelSpec& m) { m.gated_mlp = true; }, "model.gated_mlp = true: ");
+  refused([](ModelSpec& m) { m.qk_norm = true; }, "model.qk_norm = true: ");
+  refused([](ModelSpec& m) { m.experts = 4; }, "model.experts = 4: ");
 }
 
 }  // namespace

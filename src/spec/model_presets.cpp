@@ -1,0 +1,89 @@
+// The named models. Shapes are those of the papers and of the published configurations; the tests hold the parameter
+// counts of the published weights against them.
+#include <array>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "spec/model.h"
+
+namespace ridgeline::spec {
+namespace {
+
+struct Preset {
+  const char* name;
+  ModelSpec model;
+};
+
+constexpr ModelSpec gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t vocabulary, int64_t sequence) {
+  return {.layers = layers, .hidden = hidden, .heads = heads, .vocabulary = vocabulary, .sequence = sequence};
+}
+
+constexpr ModelSpec llama(int64_t layers, int64_t hidden, int64_t heads, int64_t kv_heads, int64_t ffn_hidden,
+                          int64_t vocabulary, int64_t sequence) {
+  return {.layers = layers,
+          .hidden = hidden,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .ffn_hidden = ffn_hidden,
+          .vocabulary = vocabulary,
+          .sequence = sequence,
+          .tied = false,
+          .norm = Norm::rms_norm,
+          .positions = Positions::rotary,
+          .biases = Biases::none,
+          .gated_mlp = true};
+}
+
+constexpr ModelSpec mixtral_8x7b() {
+  ModelSpec model = llama(32, 4096, 32, 8, 14336, 32000, 32768);
+  model.experts = 8;
+  model.experts_per_token = 2;
+  return model;
+}
+
+constexpr ModelSpec qwen2_5_7b() {
+  ModelSpec model = llama(28, 3584, 28, 4, 18944, 152064, 4096);
+  model.biases = Biases::qkv;
+  model.norm_epsilon = 1e-6;
+  return model;
+}
+
+// gpt2-*: Radford et al. 2019, table 2. gpt-1.3b: GPT-3 XL (Brown et al. 2020, table 2.1) with the 16 heads of size 128
+// that its hidden size holds. gpt-22b, -175b, -1t: the models of Dash et al. (arXiv 2312.12705), the last one with the
+// 200 heads of the authors' later scripts. Published dropout differs from run to run, so presets leave it at 0.
+// llama2-7b: arXiv 2307.09288. llama3-*: arXiv 2407.21783, table 3; mixtral-8x7b: arXiv 2401.04088, table 1;
+// qwen2.5-7b: arXiv 2412.15115. Their sequences are those of most of pre-training, not of later extensions.
+constexpr std::array kPresets = {
+    Preset{"gpt-tiny", gpt(4, 128, 4, 257, 128)},
+    Preset{"gpt2-124m", gpt(12, 768, 12, 50257, 1024)},
+    Preset{"gpt2-350m", gpt(24, 1024, 16, 50257, 1024)},
+    Preset{"gpt-1.3b", gpt(24, 2048, 16, 50257, 2048)},
+    Preset{"gpt-22b", gpt(48, 6144, 48, 50257, 2048)},
+    Preset{"gpt-175b", gpt(96, 12288, 96, 50257, 2048)},
+    Preset{"gpt-1t", gpt(128, 25600, 200, 50257, 2048)},
+    Preset{"llama2-7b", llama(32, 4096, 32, 0, 11008, 32000, 4096)},
+    Preset{"llama3-8b", llama(32, 4096, 32, 8, 14336, 128256, 8192)},
+    Preset{"llama3-70b", llama(80, 8192, 64, 8, 28672, 128256, 8192)},
+    Preset{"llama3-405b", llama(126, 16384, 128, 8, 53248, 128256, 8192)},
+    Preset{"mixtral-8x7b", mixtral_8x7b()},
+    Preset{"qwen2.5-7b", qwen2_5_7b()},
+};
+
+}  // namespace
+
+ModelSpec model_preset(const std::string& name) {
+  for (const Preset& preset : kPresets) {
+    if (name == preset.name) return preset.model;
+  }
+  const auto names = model_preset_names();
+  throw InputError("model.preset = '{}': no such model{} (the presets are {})", name, did_you_mean(name, names),
+                   join(names));
+}
+
+std::vector<std::string> model_preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.push_back(preset.name);
+  return names;
+}
+
+}  // namespace ridgeline::spec
