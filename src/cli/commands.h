@@ -10,6 +10,9 @@ void add_train_command(CLI::App& program, int& exit_code);
 void add_generate_command(CLI::App& program, int& exit_code);
 void add_evaluate_command(CLI::App& program, int& exit_code);
 void add_config_command(CLI::App& program, int& exit_code);
+void add_plan_command(CLI::App& program, int& exit_code);
+void add_simulate_command(CLI::App& program, int& exit_code);
+void add_validate_command(CLI::App& program, int& exit_code);
 void add_data_command(CLI::App& program, int& exit_code);
 void add_checkpoint_command(CLI::App& program, int& exit_code);
 

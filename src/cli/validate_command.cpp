@@ -1,0 +1,110 @@
+// ridgeline validate: predictions beside recorded runs.
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/guarded.h"
+#include "cli/print_json.h"
+#include "core/error.h"
+#include "simulate/validation.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Arguments {
+  std::string measured;
+  std::string machine;
+  bool wants_rows = false;
+  bool wants_json = false;
+};
+
+json optional_number(const std::optional<double>& value) { return value ? json(*value) : json(); }
+
+json describe(const simulate::Accuracy& accuracy) {
+  return {{"source", accuracy.source},
+          {"rows", accuracy.rows},
+          {"predicted", accuracy.predicted},
+          {"mean_error", accuracy.predicted > 0 ? json(accuracy.mean_error) : json()},
+          {"mean_absolute_error", accuracy.predicted > 0 ? json(accuracy.mean_absolute_error) : json()},
+          {"p95_absolute_error", accuracy.predicted > 0 ? json(accuracy.p95_absolute_error) : json()},
+          {"kendall_tau", optional_number(accuracy.kendall_tau)},
+          {"regret", optional_number(accuracy.regret)}};
+}
+
+json describe(const simulate::ValidatedRun& run) {
+  json row = {{"label", run.run.label}, {"source", run.run.source}};
+  if (!run.prediction) {
+    row["why_not"] = run.run.why_not;
+    return row;
+  }
+  row["measured_seconds"] = run.run.step_seconds;
+  row["predicted_seconds"] = run.prediction->step_seconds;
+  row["error"] = run.error();
+  row["hardware_tflops_per_device"] = run.prediction->hardware_tflops_per_device;
+  return row;
+}
+
+std::string percent(const std::optional<double>& value) { return value ? fmt::format("{:.1f} %", 100 * *value) : "-"; }
+
+void print_table(const std::vector<simulate::ValidatedRun>& runs, const std::vector<simulate::Accuracy>& accuracies,
+                 bool wants_rows) {
+  if (wants_rows) {
+    for (const simulate::ValidatedRun& run : runs) {
+      if (!run.prediction) {
+        fmt::print("{:60.60}  not predicted: {}\n", run.run.label, run.run.why_not);
+        continue;
+      }
+      fmt::print("{:60.60}  measured {:10.4g} s  predicted {:10.4g} s  {:+6.1f} %\n", run.run.label,
+                 run.run.step_seconds, run.prediction->step_seconds, 100 * run.error());
+    }
+  }
+  fmt::print("{:48} {:>6} {:>9} {:>8} {:>8} {:>8} {:>6} {:>8}\n", "source", "rows", "predicted", "mean", "absolute",
+             "p95", "tau", "regret");
+  for (const simulate::Accuracy& accuracy : accuracies) {
+    if (accuracy.predicted == 0) {
+      fmt::print("{:48.48} {:6} {:9}\n", accuracy.source, accuracy.rows, 0);
+      continue;
+    }
+    fmt::print("{:48.48} {:6} {:9} {:>8} {:>8} {:>8} {:>6} {:>8}\n", accuracy.source, accuracy.rows,
+               accuracy.predicted, fmt::format("{:+.1f} %", 100 * accuracy.mean_error),
+               percent(accuracy.mean_absolute_error), percent(accuracy.p95_absolute_error),
+               accuracy.kendall_tau ? fmt::format("{:.2f}", *accuracy.kendall_tau) : "-", percent(accuracy.regret));
+  }
+}
+
+int validate(const Arguments& arguments) {
+  const auto runs = simulate::validate_runs(simulate::read_measured(arguments.measured), arguments.machine);
+  auto accuracies = simulate::accuracies(runs);
+  if (!arguments.wants_json) {
+    print_table(runs, accuracies, arguments.wants_rows);
+    return kDone;
+  }
+  json document;
+  document["all"] = describe(accuracies.back());
+  accuracies.pop_back();
+  document["sources"] = json::array();
+  for (const auto& accuracy : accuracies) document["sources"].push_back(describe(accuracy));
+  if (arguments.wants_rows) {
+    document["rows"] = json::array();
+    for (const auto& run : runs) document["rows"].push_back(describe(run));
+  }
+  print_json(document);
+  return kDone;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& program, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("validate", "Compare predictions with recorded runs");
+  command->add_option("--measured", arguments->measured, "CSV of runs, columns as in validation/throughput.csv")
+      ->required();
+  command->add_option("--machine", arguments->machine, "machine of all rows; else the one that each row names");
+  command->add_flag("--rows", arguments->wants_rows, "each run, not the sources alone");
+  command->add_flag("--json", arguments->wants_json, "print one JSON document");
+  command->footer("Example:\n  ridgeline validate --measured validation/throughput.csv --rows");
+  command->callback([arguments, &exit_code] { exit_code = validate(*arguments); });
+}
+
+}  // namespace ridgeline::cli

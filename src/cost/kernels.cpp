@@ -1,0 +1,208 @@
+#include "cost/kernels.h"
+
+#include "core/error.h"
+#include "spec/parameters.h"
+
+namespace ridgeline::cost {
+namespace {
+
+constexpr double fp32_bytes = 4;
+
+int64_t share(int64_t total, int64_t parts) { return (total + parts - 1) / parts; }
+
+// Collects the work of one unit; a method is one piece of it, in all passes.
+class UnitWriter {
+ public:
+  UnitWriter(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
+             const Recipe& recipe)
+      : model_(model),
+        strategy_(strategy),
+        recipe_(recipe),
+        element_(compute == spec::Precision::fp32 ? 4 : 2),
+        rows_(strategy.micro_batch * model.sequence),
+        stream_rows_(strategy.sequence_parallel ? share(rows_, strategy.tensor) : rows_),
+        repeats_layer_(strategy.recompute == spec::Recompute::full) {}
+
+  void embedding() {
+    pass(work_.forward, 3 * stream_bytes(stream_rows_));
+    pass(work_.backward, 3 * stream_bytes(stream_rows_));
+    tensor_message(work_.forward, strategy_.sequence_parallel ? MessageKind::reduce_scatter : MessageKind::all_reduce);
+    if (strategy_.sequence_parallel) tensor_message(work_.backward, MessageKind::all_gather);
+  }
+
+  void layer() {
+    enter_branch();
+    const int64_t heads = share(model_.heads, strategy_.tensor);
+    const int64_t key_heads = share(model_.key_heads(), strategy_.tensor);
+    const int64_t query = heads * model_.head_size();
+    product(rows_, model_.hidden, query + 2 * key_heads * model_.head_size());
+    recipe_.fused_attention ? fused_attention(heads) : plain_attention(heads);
+    product(rows_, query, model_.hidden);
+    leave_branch();
+    enter_branch();
+    if (model_.experts > 0) {
+      experts();
+    } else {
+      mlp(rows_, model_.ffn(), 1);
+    }
+    leave_branch();
+  }
+
+  // Logits, loss and the norm before them. Never repeated.
+  void head() {
+    repeats_layer_ = false;
+    const int64_t width = share(model_.vocabulary, strategy_.tensor);
+    const double logits = static_cast<double>(rows_) * static_cast<double>(width);
+    pass(work_.forward, 2 * stream_bytes(stream_rows_));
+    pass(work_.backward, 3 * stream_bytes(stream_rows_));
+    if (strategy_.sequence_parallel) tensor_message(work_.forward, MessageKind::all_gather);
+    product(rows_, model_.hidden, width);
+    // Maximum, sum of exponentials and gradient are passes of their own over fp32 or compute elements.
+    pass(work_.forward, logits * (element_ + 2 * fp32_bytes));
+    pass(work_.backward, logits * (fp32_bytes + element_));
+    const auto back = strategy_.sequence_parallel ? MessageKind::reduce_scatter : MessageKind::all_reduce;
+    tensor_message(work_.backward, back);
+    if (strategy_.tensor > 1) {
+      for (int i = 0; i < 3; ++i) {
+        work_.forward.messages.push_back({MessageKind::all_reduce, static_cast<double>(rows_) * fp32_bytes, false});
+      }
+    }
+  }
+
+  UnitWork take() { return std::move(work_); }
+
+ private:
+  double stream_bytes(int64_t rows) const {
+    return static_cast<double>(rows) * static_cast<double>(model_.hidden) * element_;
+  }
+
+  void pass(Work& work, double bytes) { work.kernels.push_back({KernelKind::pass, 1, 0, 0, 0, 0, bytes}); }
+
+  // A kernel of the forward that Recompute::full repeats.
+  void forward(const Kernel& kernel) {
+    work_.forward.kernels.push_back(kernel);
+    if (repeats_layer_) work_.recompute.kernels.push_back(kernel);
+  }
+
+  void product(int64_t m, int64_t k, int64_t n, int64_t batch = 1) {
+    forward({KernelKind::product, batch, m, n, k, 0, 0});
+    work_.backward.kernels.push_back({KernelKind::product, batch, m, k, n, 0, 0});
+    const double main_gradients = static_cast<double>(batch * n) * static_cast<double>(k) * 2 * fp32_bytes;
+    work_.backward.kernels.push_back({KernelKind::product, batch, n, k, m, 0, main_gradients});
+  }
+
+  void tensor_message(Work& work, MessageKind kind, bool hidden = false) {
+    if (strategy_.tensor > 1) work.messages.push_back({kind, stream_bytes(rows_), hidden});
+  }
+
+  // Norm before a branch. Under sequence parallelism its output is gathered, in the backward once more.
+  void enter_branch() {
+    const double norm = 2 * stream_bytes(stream_rows_);
+    forward({KernelKind::pass, 1, 0, 0, 0, 0, norm});
+    const bool repeats_norm = strategy_.recompute == spec::Recompute::selective && !recipe_.selective_is_attention;
+    if (repeats_norm) pass(work_.recompute, norm);
+    pass(work_.backward, 4 * stream_bytes(stream_rows_));
+    if (!strategy_.sequence_parallel) {
+      tensor_message(work_.backward, MessageKind::all_reduce, recipe_.hides_tensor_backward);
+      return;
+    }
+    tensor_message(work_.forward, MessageKind::all_gather);
+    if (repeats_layer_) tensor_message(work_.recompute, MessageKind::all_gather);
+    tensor_message(work_.backward, MessageKind::all_gather, recipe_.hides_tensor_backward);
+    tensor_message(work_.backward, MessageKind::reduce_scatter, recipe_.hides_tensor_backward);
+  }
+
+  // Bias, dropout and the residual's sum.
+  void leave_branch() {
+    const double mask = model_.dropout > 0 ? 1.0 / element_ : 0.0;
+    forward({KernelKind::pass, 1, 0, 0, 0, 0, (3 + mask) * stream_bytes(stream_rows_)});
+    pass(work_.backward, (2 + mask) * stream_bytes(stream_rows_));
+    const auto kind = strategy_.sequence_parallel ? MessageKind::reduce_scatter : MessageKind::all_reduce;
+    tensor_message(work_.forward, kind);
+    if (repeats_layer_) tensor_message(work_.recompute, kind);
+    if (strategy_.sequence_parallel) tensor_message(work_.backward, MessageKind::all_gather);
+  }
+
+  void fused_attention(int64_t heads) {
+    const double scores = static_cast<double>(strategy_.micro_batch * heads) * square(model_.sequence);
+    const double flops = 4 * scores * static_cast<double>(model_.head_size());
+    forward({KernelKind::attention, 1, 0, 0, 0, flops, 0});
+    // Five products in place of two: scores again, and the gradients of value, scores, query and key.
+    work_.backward.kernels.push_back({KernelKind::attention_backward, 1, 0, 0, 0, 2.5 * flops, 0});
+  }
+
+  void plain_attention(int64_t heads) {
+    const int64_t batch = strategy_.micro_batch * heads;
+    const int64_t s = model_.sequence, d = model_.head_size();
+    const double scores = static_cast<double>(batch) * square(s);
+    const bool drops = model_.attention_dropout > 0;
+    const bool repeats_core = strategy_.recompute == spec::Recompute::selective && recipe_.selective_is_attention;
+    const Kernel core[] = {{KernelKind::product, batch, s, s, d, 0, 0},
+                           {KernelKind::pass, 1, 0, 0, 0, 0, scores * 2 * element_},
+                           {KernelKind::pass, 1, 0, 0, 0, 0, drops ? scores * (2 * element_ + 1) : 0},
+                           {KernelKind::product, batch, s, d, s, 0, 0}};
+    for (const Kernel& kernel : core) {
+      if (kernel.kind == KernelKind::pass && kernel.bytes <= 0) continue;
+      forward(kernel);
+      if (repeats_core) work_.recompute.kernels.push_back(kernel);
+    }
+    std::vector<Kernel>& back = work_.backward.kernels;
+    back.push_back({KernelKind::product, batch, s, s, d, 0, 0});  // gradient of the weights
+    back.push_back({KernelKind::product, batch, s, d, s, 0, 0});  // of value
+    if (drops) back.push_back({KernelKind::pass, 1, 0, 0, 0, 0, scores * (2 * element_ + 1)});
+    back.push_back({KernelKind::pass, 1, 0, 0, 0, 0, scores * 3 * element_});
+    back.push_back({KernelKind::product, batch, s, d, s, 0, 0});  // of query
+    back.push_back({KernelKind::product, batch, s, d, s, 0, 0});  // of key
+  }
+
+  void mlp(int64_t rows, int64_t whole_width, int64_t batch) {
+    const int64_t width = share(whole_width, strategy_.tensor);
+    product(rows, model_.hidden, model_.gated_mlp ? 2 * width : width, batch);
+    const double wide = static_cast<double>(rows * batch) * static_cast<double>(width) * element_;
+    const double gate = model_.gated_mlp ? 1 : 0;
+    forward({KernelKind::pass, 1, 0, 0, 0, 0, (2 + gate) * wide});
+    const bool repeats = strategy_.recompute == spec::Recompute::selective && !recipe_.selective_is_attention;
+    if (repeats) pass(work_.recompute, (2 + gate) * wide);
+    pass(work_.backward, (3 + 2 * gate) * wide);
+    product(rows, width, model_.hidden, batch);
+  }
+
+  // Every expert gets an even share of the tokens, which are gathered before and summed after.
+  void experts() {
+    product(rows_, model_.hidden, model_.experts);
+    const int64_t routed = rows_ * model_.experts_per_token;
+    forward({KernelKind::pass, 1, 0, 0, 0, 0, 4 * stream_bytes(routed)});
+    pass(work_.backward, 4 * stream_bytes(routed));
+    mlp(share(routed, model_.experts), model_.expert_ffn(), model_.experts);
+    if (model_.shared_ffn_hidden > 0) mlp(rows_, model_.shared_ffn_hidden, 1);
+  }
+
+  static double square(int64_t value) { return static_cast<double>(value) * static_cast<double>(value); }
+
+  const spec::ModelSpec& model_;
+  const spec::Strategy& strategy_;
+  const Recipe& recipe_;
+  double element_;
+  int64_t rows_;
+  int64_t stream_rows_;
+  bool repeats_layer_;
+  UnitWork work_;
+};
+
+}  // namespace
+
+UnitWork unit_kernels(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
+                      const Recipe& recipe, int64_t unit) {
+  RIDGELINE_ASSERT(unit >= 0 && unit < spec::unit_count(model) && strategy.tensor >= 1 && strategy.micro_batch >= 1);
+  UnitWriter writer(model, strategy, compute, recipe);
+  if (unit == spec::embedding_unit()) {
+    writer.embedding();
+  } else if (unit == spec::head_unit(model)) {
+    writer.head();
+  } else {
+    writer.layer();
+  }
+  return writer.take();
+}
+
+}  // namespace ridgeline::cost

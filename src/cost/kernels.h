@@ -1,0 +1,62 @@
+// What a device executes for one micro-batch on one unit of a model: matrix products with their shapes, attention,
+// element-wise passes with the bytes that they touch, and the messages on the tensor axis. Pure counts: what they take
+// is a machine's affair (simulate/kernel_time.h).
+//
+// A product [m, k] x [k, n] of the forward takes two in the backward: [m, n] x [n, k] for the input and
+// [n, m] x [m, k] for the weight, which also reads and writes fp32 main gradients. Shapes are those of tensor rank 0,
+// whose shares are the largest.
+//
+// Element-wise passes, in elements of e bytes, r rows of the residual stream (divided by the tensor axis under sequence
+// parallelism): two norms read and write, two branch ends read twice and write; dropout adds a byte of mask. The MLP's
+// activation reads and writes its local width. Backwards read one more. Unfused attention writes and reads its
+// [heads, s, s] scores: softmax 2 passes, dropout 2 and its mask; in the backward 3 and 2.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cost/recipe.h"
+#include "spec/model.h"
+#include "spec/strategy.h"
+#include "spec/train.h"
+
+namespace ridgeline::cost {
+
+enum class KernelKind {
+  product,             // batch products [m, k] x [k, n]; `bytes` beyond the operands
+  attention,           // fused attention forward: `flops`, causal counted in full
+  attention_backward,  // the same, backward
+  pass                 // element-wise: `bytes`
+};
+
+struct Kernel {
+  KernelKind kind = KernelKind::pass;
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+enum class MessageKind { all_reduce, all_gather, reduce_scatter, all_to_all, send };
+
+struct Message {
+  MessageKind kind = MessageKind::all_reduce;
+  double bytes = 0;    // of the whole tensor: what an all-gather ends with, a reduce-scatter begins with
+  bool hidden = false; // may run beside the product that follows it
+};
+
+struct Work {
+  std::vector<Kernel> kernels;
+  std::vector<Message> messages;  // on the tensor axis
+};
+
+struct UnitWork {
+  Work forward;
+  Work backward;   // without recomputation
+  Work recompute;  // what the backward repeats first
+};
+
+// `unit` as in spec/parameters.h. `strategy` gives tensor, sequence_parallel, micro_batch and recompute.
+UnitWork unit_kernels(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
+                      const Recipe& recipe, int64_t unit);
+
+}  // namespace ridgeline::cost

@@ -1,0 +1,294 @@
+#include "simulate/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "cost/flops.h"
+#include "cost/kernels.h"
+#include "cost/stages.h"
+#include "schedule/actions.h"
+#include "simulate/collective.h"
+#include "simulate/kernel_time.h"
+#include "spec/parameters.h"
+
+namespace ridgeline::simulate {
+namespace {
+
+constexpr double kMib = 1024.0 * 1024.0;
+
+double to_double(int64_t value) { return static_cast<double>(value); }
+
+Group tensor_group(const spec::Strategy& strategy) { return {strategy.tensor, 1}; }
+Group data_group(const spec::Strategy& strategy) { return {strategy.data, strategy.tensor}; }
+
+// Seconds of messages that are waited for and of those that may run beside compute.
+struct MessageSeconds {
+  double exposed = 0, hideable = 0;
+};
+
+MessageSeconds message_time(const spec::Machine& machine, const std::vector<cost::Message>& messages,
+                            const Group& group) {
+  MessageSeconds total;
+  for (const cost::Message& message : messages) {
+    const double seconds = collective_seconds(machine, message.kind, message.bytes, group);
+    (message.hidden ? total.hideable : total.exposed) += seconds;
+  }
+  return total;
+}
+
+}  // namespace
+
+void PassTimes::add(const PassTimes& other, double times) {
+  forward_compute += times * other.forward_compute;
+  forward_comm += times * other.forward_comm;
+  backward_compute += times * other.backward_compute;
+  backward_comm += times * other.backward_comm;
+}
+
+Evaluator::Evaluator(const spec::ModelSpec& model, const spec::Machine& machine, const cost::Recipe& recipe,
+                     spec::Precision compute)
+    : model_(model),
+      machine_(machine),
+      recipe_(recipe),
+      compute_(compute),
+      memory_(model, machine, compute, recipe),
+      sample_model_flops_(cost::sample_flops(model, spec::Recompute::none).model_flops()) {
+  for (const auto recompute : {spec::Recompute::none, spec::Recompute::selective, spec::Recompute::full}) {
+    double flops = cost::sample_flops(model, recompute).hardware_flops();
+    if (recompute == spec::Recompute::selective && recipe.selective_is_attention) {
+      flops += 4.0 * to_double(model.layers) * to_double(model.sequence) * to_double(model.sequence) *
+               to_double(model.query_width());
+    }
+    sample_hardware_flops_[static_cast<int>(recompute)] = flops;
+  }
+}
+
+PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) const {
+  const cost::UnitWork work = cost::unit_kernels(model_, strategy, compute_, recipe_, unit);
+  const Group group = tensor_group(strategy);
+  const double host = spec::layer_unit(0) == unit ? machine_.stack.layer_host_us * 1e-6 : 0;
+  const double repeated = kernels_seconds(machine_, compute_, work.recompute.kernels);
+  const bool repeats_all = strategy.recompute == spec::Recompute::full && repeated > 0;
+  PassTimes times;
+  times.forward_compute = std::max(host, kernels_seconds(machine_, compute_, work.forward.kernels));
+  times.backward_compute = std::max(host * (repeats_all ? 2 : 1),
+                                    kernels_seconds(machine_, compute_, work.backward.kernels) + repeated);
+  times.forward_comm = message_time(machine_, work.forward.messages, group).exposed;
+  const MessageSeconds back = message_time(machine_, work.backward.messages, group);
+  times.backward_comm = back.exposed + message_time(machine_, work.recompute.messages, group).exposed;
+  // A reduction of an input's gradient hides behind the product for the weight, half of the products.
+  double products = 0;
+  for (const cost::Kernel& kernel : work.backward.kernels) {
+    if (kernel.kind == cost::KernelKind::product) products += kernel_seconds(machine_, compute_, kernel);
+  }
+  const double hidden = std::min(back.hideable, 0.5 * products);
+  times.backward_comm += back.hideable - hidden;
+  times.backward_compute += hidden * machine_.stack.overlap_slowdown;
+  return times;
+}
+
+const Evaluator::UnitTimes& Evaluator::unit_times(const spec::Strategy& strategy) {
+  const auto key = std::make_tuple(strategy.tensor, strategy.sequence_parallel, strategy.micro_batch,
+                                   static_cast<int>(strategy.recompute));
+  const auto found = unit_times_.find(key);
+  if (found != unit_times_.end()) return found->second;
+  UnitTimes times;
+  times.embedding = measure(strategy, spec::embedding_unit());
+  times.layer = measure(strategy, spec::layer_unit(0));
+  times.head = measure(strategy, spec::head_unit(model_));
+  return unit_times_.emplace(key, times).first->second;
+}
+
+PassTimes Evaluator::stage_times(const UnitTimes& units, const spec::Strategy& strategy, int64_t stage,
+                                 int64_t layers) const {
+  PassTimes times;
+  times.add(units.layer, to_double(layers));
+  if (stage == 0) times.add(units.embedding, 1);
+  if (stage == strategy.pipeline - 1) times.add(units.head, 1);
+  times.forward_compute += 0.5e-3 * machine_.stack.micro_batch_ms;
+  times.backward_compute += 0.5e-3 * machine_.stack.micro_batch_ms;
+  return times;
+}
+
+const std::vector<int64_t>& Evaluator::stage_layers(const spec::Strategy& strategy) {
+  if (!strategy.stage_layers.empty()) return strategy.stage_layers;
+  const auto key = std::make_pair(strategy.pipeline, static_cast<int>(strategy.recompute));
+  const auto found = stage_layers_.find(key);
+  if (found != stage_layers_.end()) return found->second;
+  std::vector<int64_t> layers = cost::recipe(recipe_.name).fills_stages
+                                    ? cost::with_stages(strategy, model_, recipe_).stage_layers
+                                    : std::vector<int64_t>();
+  if (layers.empty()) {
+    for (const spec::Range& units : cost::stage_units(model_, strategy)) layers.push_back(units.size());
+    layers.front() -= 1;  // the embedding
+    layers.back() -= 1;   // the head
+  }
+  return stage_layers_.emplace(key, std::move(layers)).first->second;
+}
+
+double Evaluator::message_seconds(const spec::Strategy& strategy) const {
+  if (strategy.pipeline == 1) return 0;
+  const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
+  const double bytes = to_double(strategy.micro_batch * model_.sequence) * to_double(model_.hidden) * element;
+  const int64_t distance = strategy.tensor * strategy.data;
+  const bool cut = strategy.sequence_parallel || recipe_.scatters_messages;
+  if (strategy.tensor == 1 || !cut) return send_seconds(machine_, bytes, distance);
+  const double slice = send_seconds(machine_, bytes / to_double(strategy.tensor), distance);
+  if (strategy.sequence_parallel) return slice;
+  return slice + collective_seconds(machine_, cost::MessageKind::all_gather, bytes, tensor_group(strategy));
+}
+
+void Evaluator::pipeline_time(const Plan& plan, const std::vector<int64_t>& layers, Prediction& prediction) {
+  const spec::Strategy& strategy = plan.strategy;
+  const UnitTimes& units = unit_times(strategy);
+  const double m = to_double(strategy.micro_batches()), p = to_double(strategy.pipeline),
+               v = to_double(plan.virtual_pipeline), message = message_seconds(strategy);
+  PassTimes slowest;
+  double sum = 0, most_forward = 0, most_backward = 0;
+  for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
+    const PassTimes times = stage_times(units, strategy, stage, layers[stage]);
+    sum += times.both();
+    most_forward = std::max(most_forward, times.forward());
+    most_backward = std::max(most_backward, times.backward());
+    if (times.both() > slowest.both()) {
+      slowest = times;
+      prediction.slowest_stage = stage;
+    }
+  }
+  double total = 0, sends = 0;
+  if (strategy.pipeline == 1) {
+    total = m * slowest.both();
+  } else if (strategy.schedule == spec::ScheduleKind::gpipe) {
+    sends = 2 * message * (p - 1);
+    total = sum + (m - 1) * (most_forward + most_backward) + sends;
+  } else if (plan.virtual_pipeline == 1) {
+    sends = 2 * message * (m + p - 2);
+    total = sum + (m - 1) * slowest.both() + sends;
+  } else {
+    sends = 2 * message * (v * m + p - 2);
+    total = sum / v + (m - 1 / v) * slowest.both() + sends;
+  }
+  StepTime& time = prediction.time;
+  time.compute = m * (slowest.forward_compute + slowest.backward_compute);
+  time.tensor_comm = m * (slowest.forward_comm + slowest.backward_comm);
+  time.pipeline_comm = sends;
+  time.bubble = std::max(0.0, total - time.compute - time.tensor_comm - sends);
+}
+
+Evaluator::StepTail Evaluator::tail(const Plan& plan, double parameters, double last_backward) const {
+  const spec::Strategy& strategy = plan.strategy;
+  const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1;
+  const bool scatters = strategy.zero_stage >= 1;
+  const double gradients = parameters * recipe_.gradient_bytes;
+  StepTail tail;
+  const Group group = data_group(strategy);
+  const auto reduction = scatters ? cost::MessageKind::reduce_scatter : cost::MessageKind::all_reduce;
+  double reduce = collective_seconds(machine_, reduction, gradients, group);
+  if (recipe_.reduces_while_backward && strategy.data > 1) {
+    // All buckets but the last one run while backward goes on.
+    const double buckets = std::max(1.0, parameters * 4 / (strategy.bucket_mib * kMib));
+    const double hidden = std::min(reduce * (1 - 1 / buckets), last_backward);
+    reduce -= hidden;
+    tail.slowed = hidden * machine_.stack.overlap_slowdown;
+  }
+  tail.data_comm = reduce;
+  if (sharded) {
+    tail.data_comm +=
+        collective_seconds(machine_, cost::MessageKind::all_gather, parameters * recipe_.parameter_bytes, group);
+  }
+  if (model_.tied && strategy.pipeline > 1) {
+    const double embedding = to_double(model_.vocabulary) * to_double(model_.hidden) / to_double(strategy.tensor);
+    const Group ends{2, strategy.tensor * strategy.data * (strategy.pipeline - 1)};
+    tail.data_comm += collective_seconds(machine_, cost::MessageKind::all_reduce, embedding * recipe_.gradient_bytes,
+                                         ends);
+  }
+  // Reads of gradients for the norm and of zeroing them; gradient, master, two moments and weight in the update.
+  const double owned = sharded ? parameters / to_double(strategy.data) : parameters;
+  const double bytes = parameters * 8 + owned * 30;
+  tail.optimizer = bytes / (machine_.device.memory_gb_per_s * 1e9 * machine_.stack.optimizer_efficiency) +
+                   machine_.stack.step_ms * 1e-3;
+  return tail;
+}
+
+void Evaluator::rates(Prediction& prediction) const {
+  const spec::Strategy& strategy = prediction.plan.strategy;
+  const double samples = to_double(strategy.global_batch), seconds = prediction.step_seconds;
+  const double devices = to_double(strategy.ranks()), peak = machine_.peak_flops(compute_);
+  prediction.tokens_per_second = samples * to_double(model_.sequence) / seconds;
+  prediction.tflops_per_device = samples * sample_model_flops_ / seconds / devices * 1e-12;
+  prediction.hardware_tflops_per_device =
+      samples * sample_hardware_flops_[static_cast<int>(strategy.recompute)] / seconds / devices * 1e-12;
+  prediction.mfu = prediction.tflops_per_device * 1e12 / peak;
+  prediction.hfu = prediction.hardware_tflops_per_device * 1e12 / peak;
+}
+
+StageMemory Evaluator::fullest(const Plan& plan, int64_t* fullest_stage) {
+  const std::vector<int64_t>& layers = stage_layers(plan.strategy);
+  StageMemory most;
+  int64_t at = 0;
+  // Stages with as many layers as the one before keep fewer micro-batches, unless they hold the head.
+  for (int64_t stage = 0; stage < plan.strategy.pipeline; ++stage) {
+    const bool can_be = stage < 2 || stage == plan.strategy.pipeline - 1 || layers[stage] > layers[stage - 1];
+    if (!can_be) continue;
+    const StageMemory memory = memory_.stage(plan, stage, layers[stage]);
+    if (memory.total() <= most.total()) continue;
+    most = memory;
+    at = stage;
+  }
+  if (fullest_stage != nullptr) *fullest_stage = at;
+  return most;
+}
+
+Prediction Evaluator::predict(const Plan& plan) {
+  const spec::Strategy& strategy = plan.strategy;
+  RIDGELINE_ASSERT(strategy.data > 0);
+  Prediction prediction;
+  prediction.plan = plan;
+  prediction.memory = fullest(plan, &prediction.fullest_stage);
+  prediction.fit = memory_.fit(prediction.memory);
+  const std::vector<int64_t>& layers = stage_layers(strategy);
+  pipeline_time(plan, layers, prediction);
+  double parameters = 0;
+  for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
+    const bool first = stage == 0, last = stage == strategy.pipeline - 1;
+    if (!first && !last && stage > 1 && layers[stage] == layers[stage - 1]) continue;
+    parameters = std::max(parameters, memory_.parameters(strategy.tensor, layers[stage], first, last));
+  }
+  const double backward = stage_times(unit_times(strategy), strategy, 0, layers.front()).backward();
+  const StepTail tail = this->tail(plan, parameters, backward);
+  prediction.time.data_comm = tail.data_comm;
+  prediction.time.optimizer = tail.optimizer;
+  prediction.time.compute += tail.slowed;
+  prediction.step_seconds = prediction.time.total();
+  rates(prediction);
+  return prediction;
+}
+
+std::vector<StageReport> Evaluator::stages(const Plan& plan) {
+  const std::vector<int64_t> layers = stage_layers(plan.strategy);
+  const UnitTimes& units = unit_times(plan.strategy);
+  std::vector<StageReport> reports;
+  for (int64_t stage = 0; stage < plan.strategy.pipeline; ++stage) {
+    StageReport report;
+    report.layers = layers[stage];
+    report.times = stage_times(units, plan.strategy, stage, layers[stage]);
+    report.memory = memory_.stage(plan, stage, layers[stage]);
+    report.parameters = memory_.parameters(plan.strategy.tensor, layers[stage], stage == 0,
+                                           stage == plan.strategy.pipeline - 1);
+    reports.push_back(report);
+  }
+  return reports;
+}
+
+Timeline Evaluator::play(const Plan& plan) {
+  const schedule::Schedule schedule =
+      schedule::make_schedule(plan.strategy.schedule, plan.strategy.pipeline, plan.strategy.micro_batches());
+  std::vector<StageDurations> durations;
+  for (const StageReport& report : stages(plan)) {
+    durations.push_back({report.times.forward(), report.times.backward(), 0});
+  }
+  return simulate::play(schedule, durations, message_seconds(plan.strategy), /*keeps_spans=*/true);
+}
+
+}  // namespace ridgeline::simulate

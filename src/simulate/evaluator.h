@@ -1,0 +1,104 @@
+// Evaluator: what a step of a strategy takes, for one model on one machine.
+//
+//   Evaluator evaluator(model, load_machine("frontier"), cost::recipe("ridgeline"), Precision::bf16);
+//   Prediction prediction = evaluator.predict(plan);          // closed form, microseconds
+//   Timeline timeline = evaluator.play(plan);                 // executes the schedule's actions
+//
+// Kernel and message times of a unit depend on few of a strategy's numbers; they are kept, so that most evaluations are
+// some arithmetic. Not safe for several threads at once: give each its own.
+//
+// Closed form with forward F_s, backward B_s of a micro-batch on stage s, m micro-batches, p stages, v chunks a stage and
+// a message of c seconds (F, B without stage: those of the slowest):
+//   1F1B         sum (F_s + B_s) + (m-1) (F + B) + 2 c (m + p - 2)      where p > 1: 1F1B waits for both messages
+//   GPipe        sum F_s + (m-1) F + sum B_s + (m-1) B + 2 c (p-1)
+//   interleaved  sum (F_s + B_s) / v + (m - 1/v) (F + B) + 2 c v (m - 1/v) + 2 c (p-1)
+// They are those of Narayanan et al. 2021 (arXiv 2104.04473) with messages; tests hold the event simulation against them.
+// After the last backward come what of the gradients' reduction is not hidden, the tied embedding's sum, the gathering
+// of parameters and the optimizer.
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "cost/recipe.h"
+#include "simulate/prediction.h"
+#include "simulate/stage_memory.h"
+#include "simulate/timeline.h"
+#include "spec/machine.h"
+#include "spec/train.h"
+
+namespace ridgeline::simulate {
+
+// Seconds of one micro-batch on one unit or stage.
+struct PassTimes {
+  double forward_compute = 0;
+  double forward_comm = 0;   // tensor axis, exposed
+  double backward_compute = 0;  // recomputation included
+  double backward_comm = 0;
+  double forward() const { return forward_compute + forward_comm; }
+  double backward() const { return backward_compute + backward_comm; }
+  double both() const { return forward() + backward(); }
+  void add(const PassTimes& other, double times);
+};
+
+// One stage in depth.
+struct StageReport {
+  int64_t layers = 0;
+  PassTimes times;       // of a micro-batch
+  StageMemory memory;
+  double parameters = 0;  // of a device
+};
+
+class Evaluator {
+ public:
+  Evaluator(const spec::ModelSpec& model, const spec::Machine& machine, const cost::Recipe& recipe,
+            spec::Precision compute);
+
+  // `plan.strategy.data` must be derived (spec/strategy.h).
+  Prediction predict(const Plan& plan);
+  // Memory alone: the fullest stage's; cheaper, and first in a search.
+  StageMemory fullest(const Plan& plan, int64_t* stage = nullptr);
+  MemoryModel& memory() { return memory_; }
+
+  std::vector<StageReport> stages(const Plan& plan);
+  double message_seconds(const spec::Strategy& strategy) const;
+  // The pipeline's part of the step, action by action.
+  Timeline play(const Plan& plan);
+
+  const spec::ModelSpec& model() const { return model_; }
+  const spec::Machine& machine() const { return machine_; }
+  const cost::Recipe& recipe() const { return recipe_; }
+  spec::Precision compute() const { return compute_; }
+
+ private:
+  struct UnitTimes {
+    PassTimes embedding, layer, head;
+  };
+  struct StepTail {
+    double data_comm = 0;
+    double optimizer = 0;
+    double slowed = 0;  // what compute loses beside hidden reductions
+  };
+
+  const UnitTimes& unit_times(const spec::Strategy& strategy);
+  PassTimes measure(const spec::Strategy& strategy, int64_t unit) const;
+  PassTimes stage_times(const UnitTimes& units, const spec::Strategy& strategy, int64_t stage, int64_t layers) const;
+  const std::vector<int64_t>& stage_layers(const spec::Strategy& strategy);
+  void pipeline_time(const Plan& plan, const std::vector<int64_t>& layers, Prediction& prediction);
+  StepTail tail(const Plan& plan, double parameters, double last_backward) const;
+  void rates(Prediction& prediction) const;
+
+  spec::ModelSpec model_;
+  spec::Machine machine_;
+  cost::Recipe recipe_;
+  spec::Precision compute_;
+  MemoryModel memory_;
+  double sample_model_flops_ = 0;
+  double sample_hardware_flops_[3] = {};  // by Recompute
+  std::map<std::tuple<int64_t, bool, int64_t, int>, UnitTimes> unit_times_;
+  std::map<std::pair<int64_t, int>, std::vector<int64_t>> stage_layers_;
+  std::vector<int64_t> explicit_layers_;
+};
+
+}  // namespace ridgeline::simulate

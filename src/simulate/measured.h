@@ -1,0 +1,41 @@
+// Recorded runs as plans: what a row of a table says was run, and how long a step took.
+//
+// Tables are told apart by their columns: those of validation/throughput.csv (the project's own form), vTrain's
+// artefact, and the step times of Korthikanti et al. 2022. A row is kept whatever it lacks; where it cannot be predicted
+// `why_not` says why: an incomplete strategy is never filled by a guess.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost/recipe.h"
+#include "simulate/csv.h"
+#include "simulate/prediction.h"
+#include "spec/machine.h"
+#include "spec/model.h"
+#include "spec/train.h"
+
+namespace ridgeline::simulate {
+
+struct MeasuredRun {
+  std::string source;
+  std::string label;          // "runs.csv:12 GPT-175B"
+  std::string machine;        // name of a shipped machine; empty: not known
+  spec::ModelSpec model;
+  Plan plan;
+  spec::Precision compute = spec::Precision::bf16;
+  bool fused_attention = false;
+  bool knows_attention = false;  // else the stack's program says
+  int64_t devices = 0;
+  double step_seconds = 0;
+  std::string why_not;        // empty: can be predicted
+};
+
+// `path`'s rows. Throws InputError where the file is none of the known forms.
+std::vector<MeasuredRun> read_measured(const std::string& path);
+std::vector<MeasuredRun> measured_runs(const Table& table);
+
+// The recipe of the stack's program, with what the row knows better.
+cost::Recipe recipe_of(const MeasuredRun& run, const spec::Machine& machine);
+
+}  // namespace ridgeline::simulate

@@ -1,0 +1,58 @@
+// Memory of a stage, fast enough for mass enumeration: the same counts as cost/memory.h (parameters by the declarations,
+// saved tensors by their table), taken once for each unit and tensor size, and multiplied.
+//
+// Other programs' recipes are counted by their published forms: with full recomputation a layer keeps its input, and a
+// slice of 1/tensor for each micro-batch where messages are scattered; without, s b h (10 + 24 / t) bytes and with
+// unfused attention 5 a s^2 b / t more; selective recomputation of attention with sequence parallelism 34 s b h / t
+// (Korthikanti et al. 2022, arXiv 2205.05198, table 2).
+#pragma once
+
+#include <map>
+#include <tuple>
+
+#include "cost/recipe.h"
+#include "simulate/prediction.h"
+#include "spec/machine.h"
+#include "spec/model.h"
+
+namespace ridgeline::simulate {
+
+class MemoryModel {
+ public:
+  MemoryModel(const spec::ModelSpec& model, const spec::Machine& machine, spec::Precision compute,
+              const cost::Recipe& recipe)
+      : model_(model), machine_(machine), compute_(compute), recipe_(recipe) {}
+
+  // Of stage `stage` that holds `layers` layers. `plan.strategy.data` must be derived.
+  StageMemory stage(const Plan& plan, int64_t stage, int64_t layers);
+  // What tensors alone take at the stage's peak, without context, communicators and slack.
+  static double allocated(const StageMemory& memory, double reserve) { return memory.total() - reserve; }
+  // Context and communicators of a rank under `strategy`.
+  double reserve(const spec::Strategy& strategy) const;
+  double parameters(int64_t tensor, int64_t layers, bool first, bool last);
+  // Static bytes of `parameters` of them.
+  double static_bytes(const spec::Strategy& strategy, double parameters) const;
+  Fit fit(const StageMemory& memory) const;
+
+ private:
+  struct Elements {
+    double embedding = 0, layer = 0, head = 0, head_tied = 0;
+  };
+  struct Saved {
+    double layer = 0, head = 0, rebuilt = 0, scatter = 0, transient = 0;
+  };
+  const Elements& elements(int64_t tensor);
+  const Saved& saved(const spec::Strategy& strategy);
+  Saved count_saved(const spec::Strategy& strategy) const;
+  Saved published_saved(const spec::Strategy& strategy) const;
+  static double micro_batches_in_flight(const Plan& plan, int64_t stage);
+
+  spec::ModelSpec model_;
+  spec::Machine machine_;
+  spec::Precision compute_;
+  cost::Recipe recipe_;
+  std::map<int64_t, Elements> elements_;
+  std::map<std::tuple<int64_t, bool, int64_t, int>, Saved> saved_;
+};
+
+}  // namespace ridgeline::simulate

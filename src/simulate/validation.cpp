@@ -1,0 +1,146 @@
+#include "simulate/validation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "core/error.h"
+#include "simulate/evaluator.h"
+
+namespace ridgeline::simulate {
+namespace {
+
+using Group = std::vector<const ValidatedRun*>;
+constexpr size_t kLeastGroup = 4;
+
+auto group_key(const MeasuredRun& run) {
+  const spec::ModelSpec& model = run.model;
+  return std::make_tuple(run.source, run.machine, run.devices, run.plan.strategy.global_batch, model.layers,
+                         model.hidden, model.heads, model.sequence, model.vocabulary);
+}
+
+double sign(double value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
+
+double kendall_tau(const Group& group) {
+  double agree = 0, predicted_pairs = 0, measured_pairs = 0;
+  for (size_t i = 0; i < group.size(); ++i) {
+    for (size_t j = i + 1; j < group.size(); ++j) {
+      const double measured = sign(group[i]->run.step_seconds - group[j]->run.step_seconds);
+      const double predicted = sign(group[i]->prediction->step_seconds - group[j]->prediction->step_seconds);
+      agree += measured * predicted;
+      measured_pairs += measured * measured;
+      predicted_pairs += predicted * predicted;
+    }
+  }
+  return measured_pairs > 0 && predicted_pairs > 0 ? agree / std::sqrt(measured_pairs * predicted_pairs) : 0;
+}
+
+double regret(const Group& group) {
+  const auto predicted = [](const ValidatedRun* a, const ValidatedRun* b) {
+    return a->prediction->step_seconds < b->prediction->step_seconds;
+  };
+  const auto measured = [](const ValidatedRun* a, const ValidatedRun* b) {
+    return a->run.step_seconds < b->run.step_seconds;
+  };
+  const ValidatedRun* chosen = *std::min_element(group.begin(), group.end(), predicted);
+  const ValidatedRun* best = *std::min_element(group.begin(), group.end(), measured);
+  return chosen->run.step_seconds / best->run.step_seconds - 1;
+}
+
+void order(Accuracy& accuracy, const Group& runs) {
+  std::map<decltype(group_key(runs.front()->run)), Group> groups;
+  for (const ValidatedRun* run : runs) groups[group_key(run->run)].push_back(run);
+  double tau = 0, regrets = 0;
+  int64_t count = 0;
+  for (const auto& [key, group] : groups) {
+    if (group.size() < kLeastGroup) continue;
+    tau += kendall_tau(group);
+    regrets += regret(group);
+    ++count;
+  }
+  if (count == 0) return;
+  accuracy.kendall_tau = tau / static_cast<double>(count);
+  accuracy.regret = regrets / static_cast<double>(count);
+}
+
+Accuracy accuracy_of(const std::string& source, int64_t rows, const Group& predicted) {
+  Accuracy accuracy;
+  accuracy.source = source;
+  accuracy.rows = rows;
+  accuracy.predicted = static_cast<int64_t>(predicted.size());
+  if (predicted.empty()) return accuracy;
+  std::vector<double> absolute;
+  for (const ValidatedRun* run : predicted) {
+    accuracy.mean_error += run->error();
+    absolute.push_back(std::abs(run->error()));
+    accuracy.mean_absolute_error += absolute.back();
+  }
+  accuracy.mean_error /= static_cast<double>(predicted.size());
+  accuracy.mean_absolute_error /= static_cast<double>(predicted.size());
+  std::sort(absolute.begin(), absolute.end());
+  const size_t rank = static_cast<size_t>(std::ceil(0.95 * static_cast<double>(absolute.size())));
+  accuracy.p95_absolute_error = absolute[rank - 1];
+  order(accuracy, predicted);
+  return accuracy;
+}
+
+// Evaluators by what they are made of, as rows of one model stand together.
+class Evaluators {
+ public:
+  Evaluator& of(const MeasuredRun& run, const spec::Machine& machine) {
+    const spec::ModelSpec& model = run.model;
+    const auto key = std::make_tuple(machine.name, model.layers, model.hidden, model.heads, model.sequence,
+                                     model.vocabulary, model.ffn(), model.key_heads(), static_cast<int>(run.compute),
+                                     run.knows_attention ? 1 + static_cast<int>(run.fused_attention) : 0);
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+    return known_.emplace(key, Evaluator(model, machine, recipe_of(run, machine), run.compute)).first->second;
+  }
+
+ private:
+  std::map<std::tuple<std::string, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int, int>, Evaluator>
+      known_;
+};
+
+}  // namespace
+
+std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, const std::string& machine) {
+  std::map<std::string, spec::Machine> machines;
+  Evaluators evaluators;
+  std::vector<ValidatedRun> result;
+  for (const MeasuredRun& run : runs) {
+    ValidatedRun validated{run, std::nullopt};
+    const std::string& name = machine.empty() ? run.machine : machine;
+    if (run.why_not.empty() && name.empty()) validated.run.why_not = "no machine file for this system (use --machine)";
+    if (validated.run.why_not.empty()) {
+      auto found = machines.find(name);
+      if (found == machines.end()) found = machines.emplace(name, spec::load_machine(name)).first;
+      Evaluator& evaluator = evaluators.of(run, found->second);
+      Plan plan = run.plan;
+      plan.strategy = cost::with_stages(plan.strategy, run.model, evaluator.recipe());
+      validated.prediction = evaluator.predict(plan);
+    }
+    result.push_back(std::move(validated));
+  }
+  return result;
+}
+
+std::vector<Accuracy> accuracies(const std::vector<ValidatedRun>& runs) {
+  std::vector<std::string> sources;
+  std::map<std::string, int64_t> rows;
+  std::map<std::string, Group> groups;
+  Group all;
+  for (const ValidatedRun& run : runs) {
+    if (rows[run.run.source]++ == 0) sources.push_back(run.run.source);
+    if (!run.prediction) continue;
+    groups[run.run.source].push_back(&run);
+    all.push_back(&run);
+  }
+  std::vector<Accuracy> result;
+  for (const std::string& source : sources) result.push_back(accuracy_of(source, rows[source], groups[source]));
+  result.push_back(accuracy_of("all", static_cast<int64_t>(runs.size()), all));
+  return result;
+}
+
+}  // namespace ridgeline::simulate
