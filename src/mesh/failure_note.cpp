@@ -9,7 +9,7 @@ namespace ridgeline::mesh {
 
 std::string FailureNote::to_text() const {
   const nlohmann::json json = {
-      {"rank", rank}, {"exit_code", exit_code}, {"message", message}, {"by_itself", by_itself}};
+      {"rank", rank}, {"exit_code", exit_code}, {"message", message}, {"host", host}, {"by_itself", by_itself}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -20,6 +20,7 @@ std::optional<FailureNote> FailureNote::from_text(const std::string& text) {
     note.rank = json.at("rank").get<int64_t>();
     note.exit_code = json.at("exit_code").get<int>();
     note.message = json.at("message").get<std::string>();
+    note.host = json.value("host", std::string());
     note.by_itself = json.at("by_itself").get<bool>();
     // A code of 0 or past a byte would let a failed job look like a good one.
     if (note.exit_code < 1 || note.exit_code > 125) note.exit_code = 1;
@@ -29,7 +30,10 @@ std::optional<FailureNote> FailureNote::from_text(const std::string& text) {
   }
 }
 
-std::string FailureNote::line() const { return fmt::format("ridgeline: rank {} failed: {}\n", rank, message); }
+std::string FailureNote::line() const {
+  const std::string where = host.empty() ? "" : fmt::format(" [host {}]", host);
+  return fmt::format("ridgeline: rank {} failed: {}{}\n", rank, message, where);
+}
 
 void print_line(const std::string& line) {
   std::size_t written = 0;

@@ -12,11 +12,12 @@ struct FailureNote {
   int exit_code = 1;
   std::string message;
   bool by_itself = true;  // the failed rank wrote it; else another one did, and the failed rank reads nothing any more
+  std::string host = {};  // of the failed rank; empty where unknown
 
   std::string to_text() const;
   // None where the text is no note.
   static std::optional<FailureNote> from_text(const std::string& text);
-  // "ridgeline: rank 3 failed: ..." with a line end.
+  // "ridgeline: rank 3 failed: ... [host nid001]" with a line end.
   std::string line() const;
 };
 

@@ -59,6 +59,8 @@ ProcessName this_process() {
   const std::string processes = link_target("/proc/self/ns/pid");
   if (!boot.empty() && !processes.empty()) name.place = boot + "/" + processes;
   name.process = getpid();
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) == 0) name.host = host.data();
   if (const auto state = read_state(name.process)) name.start_time = state->start_time;
   return name;
 }
@@ -78,7 +80,8 @@ std::string Heartbeat::to_text() const {
                                {"finished", finished},
                                {"place", process.place},
                                {"process", process.process},
-                               {"start_time", process.start_time}};
+                               {"start_time", process.start_time},
+                               {"host", process.host}};
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -93,6 +96,7 @@ std::optional<Heartbeat> Heartbeat::from_text(const std::string& text) {
     beat.process.place = json.at("place").get<std::string>();
     beat.process.process = json.at("process").get<int64_t>();
     beat.process.start_time = json.at("start_time").get<uint64_t>();
+    beat.process.host = printable(json.value("host", std::string()));
     return beat;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;

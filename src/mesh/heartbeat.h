@@ -13,6 +13,7 @@ struct ProcessName {
   std::string place;  // machine boot and process namespace: processes of one place see each other
   int64_t process = 0;
   uint64_t start_time = 0;
+  std::string host = {};  // for people
 };
 ProcessName this_process();
 // Whether it surely has ended: false where it runs, and where it cannot be seen from here.

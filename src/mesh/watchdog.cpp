@@ -30,7 +30,7 @@ void Watchdog::finish() {
 void Watchdog::fail(const std::exception& error) {
   const auto* ours = dynamic_cast<const Error*>(&error);
   const FailureNote note{rank_, ours != nullptr ? ours->exit_code() : 1,
-                         ours != nullptr ? error.what() : plain_message(error)};
+                         ours != nullptr ? error.what() : plain_message(error), true, this_process().host};
   if (thread_) thread_->fail(note, dynamic_cast<const CommunicationFailure*>(&error) != nullptr);
   print_line(world_ > 1 ? note.line() : fmt::format("ridgeline: {}\n", note.message));
   ::_exit(note.exit_code);

@@ -72,7 +72,9 @@ std::string Watchdog::Thread::suspicions(const std::vector<std::optional<Heartbe
   return text;
 }
 
-void Watchdog::Thread::accuse(const std::string& message) { raise({watched_, 1, message, false}); }
+void Watchdog::Thread::accuse(const std::string& message) {
+  raise({watched_, 1, message, false, seen_ ? seen_->process.host : ""});
+}
 
 void Watchdog::Thread::raise(const FailureNote& note) {
   if (store_->add(claims_key, 1) != 1) {

@@ -1,9 +1,7 @@
 #include "train/train.h"
 
 #include <c10/util/Exception.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <new>
 #include <optional>
@@ -26,11 +24,6 @@
 
 namespace ridgeline::train {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> host{};
-  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "this machine";
-}
 
 std::string describe_stages(const std::vector<spec::Range>& stages, const spec::ModelSpec& model) {
   std::vector<std::string> layers;
@@ -62,7 +55,7 @@ data::SampleSource open_data(const spec::TrainSpec& spec) {
   } catch (const InputError& error) {
     if (spec.strategy.ranks() == 1) throw;
     // A single rank may be the one whose machine has no such file, or another one.
-    throw InputError("data.path = \"{}\" seen from {}: {}", spec.data.path, host_name(), error.what());
+    throw InputError("data.path = \"{}\": {}", spec.data.path, error.what());
   }
 }
 
@@ -75,13 +68,13 @@ std::optional<Failure> out_of_memory(const std::exception& error) {
   const std::string wanted = "you tried to allocate ";
   if (const auto at = text.find(wanted); at != std::string::npos) {
     const double bytes = std::strtod(text.c_str() + at + wanted.size(), nullptr);
-    return Failure("out of memory on {}: {} more were wanted. {}", host_name(), format_bytes(bytes), kAdvice);
+    return Failure("out of memory: {} more were wanted. {}", format_bytes(bytes), kAdvice);
   }
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return Failure("out of memory on {}. {}", host_name(), kAdvice);
+    return Failure("out of memory. {}", kAdvice);
   }
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
-    return Failure("out of memory on a device of {}: {}. {}", host_name(), mesh::plain_message(error), kAdvice);
+    return Failure("out of memory on a device: {}. {}", mesh::plain_message(error), kAdvice);
   }
   return std::nullopt;
 }
@@ -98,6 +91,7 @@ int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& en
   const mesh::Mesh mesh(mesh::MeshShape::of(spec.strategy), environment.rank, store, device,
                         {.timeout = spec.training.communication_timeout,
                          .one_machine = environment.local_world == environment.world});
+  if (environment.world > 1) spdlog::info("ranks talk over {}", mesh.world().back_end());
   watchdog.progress(0, "model");
   Trainer trainer(spec, mesh, source);
   log_start(spec, trainer, device);

@@ -60,6 +60,8 @@ TEST(FailureNote, SurvivesTheStoreAndNeverSaysSuccess) {
   EXPECT_EQ(read->message, note.message);
   EXPECT_EQ(read->exit_code, 2);
   EXPECT_EQ(read->line(), "ridgeline: rank 3 failed: a \"quoted\"\nmessage \xc3\xa9\n");
+  const FailureNote far{3, 1, "no memory", true, "nid001"};
+  EXPECT_EQ(FailureNote::from_text(far.to_text())->line(), "ridgeline: rank 3 failed: no memory [host nid001]\n");
   EXPECT_EQ(FailureNote::from_text(R"({"rank": 1, "exit_code": 0, "message": "", "by_itself": true})")->exit_code, 1);
   EXPECT_FALSE(FailureNote::from_text("{}").has_value());
 }
