@@ -86,6 +86,7 @@ class Job:
         environment = {name: value for name, value in os.environ.items() if name not in RANK_VARIABLES}
         # Ranks outnumber the cores here: waiting threads must sleep, not spin.
         environment |= {"GOMP_SPINCOUNT": "0", "OMP_WAIT_POLICY": "passive", "RIDGELINE_TEST_JOB": self.mark}
+        environment |= {"TMPDIR": str(folder)}  # a launcher that is killed cannot tidy up
         environment |= variables or {}
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen([str(word) for word in words], cwd=folder, env=environment,
