@@ -1,0 +1,118 @@
+#include "cli/prediction_output.h"
+
+#include <fmt/format.h>
+
+#include "core/text.h"
+
+namespace ridgeline::cli {
+
+using nlohmann::json;
+
+json to_json(const simulate::Plan& plan) {
+  const spec::Strategy& strategy = plan.strategy;
+  json document = {{"tensor", strategy.tensor},
+                   {"pipeline", strategy.pipeline},
+                   {"virtual_pipeline", plan.virtual_pipeline},
+                   {"data", strategy.data},
+                   {"context", 1},
+                   {"expert", 1},
+                   {"zero_stage", strategy.zero_stage},
+                   {"micro_batch", strategy.micro_batch},
+                   {"global_batch", strategy.global_batch},
+                   {"recompute", to_string(strategy.recompute)},
+                   {"sequence_parallel", strategy.sequence_parallel},
+                   {"schedule", plan.virtual_pipeline > 1 ? "interleaved" : to_string(strategy.schedule)}};
+  if (!strategy.stage_layers.empty()) document["stage_layers"] = strategy.stage_layers;
+  return document;
+}
+
+json to_json(const simulate::Prediction& prediction) {
+  const simulate::StageMemory& memory = prediction.memory;
+  const simulate::StepTime& time = prediction.time;
+  return {{"strategy", to_json(prediction.plan)},
+          {"step_seconds", prediction.step_seconds},
+          {"tokens_per_second", prediction.tokens_per_second},
+          {"tflops_per_device", prediction.tflops_per_device},
+          {"hardware_tflops_per_device", prediction.hardware_tflops_per_device},
+          {"mfu", prediction.mfu},
+          {"hfu", prediction.hfu},
+          {"fits", prediction.fit == simulate::Fit::fits},
+          {"verdict", to_string(prediction.fit)},
+          {"memory",
+           {{"weights", memory.weights},
+            {"gradients", memory.gradients},
+            {"optimizer", memory.optimizer},
+            {"activations", memory.activations},
+            {"buffers", memory.buffers},
+            {"total", memory.total()},
+            {"low", memory.low},
+            {"high", memory.high},
+            {"stage", prediction.fullest_stage}}},
+          {"time",
+           {{"compute", time.compute},
+            {"tensor_comm", time.tensor_comm},
+            {"pipeline_comm", time.pipeline_comm},
+            {"data_comm", time.data_comm},
+            {"context_comm", 0.0},
+            {"expert_comm", 0.0},
+            {"bubble", time.bubble},
+            {"optimizer", time.optimizer}}}};
+}
+
+std::string describe(const simulate::Plan& plan) {
+  const spec::Strategy& strategy = plan.strategy;
+  std::string text = fmt::format("tensor {} x pipeline {} x data {}, micro-batch {}", strategy.tensor,
+                                 strategy.pipeline, strategy.data, strategy.micro_batch);
+  if (plan.virtual_pipeline > 1) text += fmt::format(", {} chunks a stage", plan.virtual_pipeline);
+  if (strategy.pipeline > 1 && strategy.schedule == spec::ScheduleKind::gpipe) text += ", gpipe";
+  text += fmt::format(", recompute {}", to_string(strategy.recompute));
+  if (strategy.sequence_parallel) text += ", sequence parallel";
+  if (strategy.zero_stage > 0) text += fmt::format(", ZeRO-{}", strategy.zero_stage);
+  return text;
+}
+
+std::string prediction_header() {
+  return fmt::format("{:>3} {:>4} {:>5} {:>3} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n",
+                     "TP", "PP", "DP", "VP", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU", "HFU",
+                     "memory", "at worst", "verdict");
+}
+
+std::string prediction_line(const simulate::Prediction& prediction) {
+  const spec::Strategy& strategy = prediction.plan.strategy;
+  return fmt::format(
+      "{:3} {:4} {:5} {:3} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
+      strategy.tensor, strategy.pipeline, strategy.data, prediction.plan.virtual_pipeline, strategy.micro_batch,
+      to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no", strategy.zero_stage,
+      format_duration(prediction.step_seconds), format_count(prediction.tokens_per_second),
+      prediction.tflops_per_device, 100 * prediction.mfu, 100 * prediction.hfu, format_bytes(prediction.memory.total()),
+      format_bytes(prediction.memory.high), to_string(prediction.fit));
+}
+
+std::string time_table(const simulate::Prediction& prediction) {
+  const simulate::StepTime& time = prediction.time;
+  const std::pair<const char*, double> parts[] = {
+      {"compute", time.compute},     {"tensor axis", time.tensor_comm}, {"stage messages", time.pipeline_comm},
+      {"bubble", time.bubble},       {"data axis", time.data_comm},     {"optimizer", time.optimizer}};
+  std::string text;
+  for (const auto& [name, seconds] : parts) {
+    text += fmt::format("  {:16} {:>10}  {:5.1f} %\n", name, format_duration(seconds),
+                        100 * seconds / prediction.step_seconds);
+  }
+  return text;
+}
+
+std::string memory_table(const simulate::StageMemory& memory, double device_gib) {
+  const std::pair<const char*, double> parts[] = {{"weights", memory.weights},
+                                                  {"gradients", memory.gradients},
+                                                  {"optimizer", memory.optimizer},
+                                                  {"activations", memory.activations},
+                                                  {"buffers", memory.buffers},
+                                                  {"total", memory.total()},
+                                                  {"likely reserved", memory.low},
+                                                  {"at worst", memory.high}};
+  std::string text;
+  for (const auto& [name, bytes] : parts) text += fmt::format("  {:16} {:>10}\n", name, format_bytes(bytes));
+  return text + fmt::format("  {:16} {:>10}\n", "device", format_bytes(device_gib * 1024 * 1024 * 1024));
+}
+
+}  // namespace ridgeline::cli

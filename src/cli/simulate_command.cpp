@@ -1,0 +1,129 @@
+// ridgeline simulate: one strategy in depth.
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/guarded.h"
+#include "cli/plan_arguments.h"
+#include "cli/prediction_output.h"
+#include "cli/print_json.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "spec/config.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Arguments {
+  std::string config;
+  std::vector<std::string> sets;
+  MachineArguments machine;
+  int64_t virtual_pipeline = 1;
+  std::string trace;
+  bool wants_json = false;
+};
+
+simulate::Plan plan_of(const Arguments& arguments, spec::TrainConfig& config, int64_t devices) {
+  spec::Strategy& strategy = config.spec.strategy;
+  const int64_t ranks = devices > 0 ? devices : strategy.tensor * strategy.pipeline;
+  config.sources.located([&] { spec::derive_data(strategy, config.spec.model, ranks); });
+  const int64_t chunks = arguments.virtual_pipeline;
+  const bool divides = config.spec.model.layers % (strategy.pipeline * chunks) == 0 &&
+                       strategy.micro_batches() % strategy.pipeline == 0;
+  if (chunks > 1 && (strategy.pipeline == 1 || strategy.schedule != spec::ScheduleKind::one_f_one_b || !divides)) {
+    throw InputError(
+        "--virtual-pipeline {}: interleaving needs strategy.schedule = 1f1b, at least 2 stages, layers ({}) that divide "
+        "by pipeline * chunks and micro-batches ({}) that divide by pipeline",
+        chunks, config.spec.model.layers, strategy.micro_batches());
+  }
+  return {strategy, chunks};
+}
+
+json stage_json(const simulate::StageReport& stage) {
+  return {{"layers", stage.layers},
+          {"parameters", stage.parameters},
+          {"forward_seconds", stage.times.forward()},
+          {"backward_seconds", stage.times.backward()},
+          {"memory_total", stage.memory.total()},
+          {"memory",
+           {{"weights", stage.memory.weights},
+            {"gradients", stage.memory.gradients},
+            {"optimizer", stage.memory.optimizer},
+            {"activations", stage.memory.activations},
+            {"buffers", stage.memory.buffers},
+            {"total", stage.memory.total()}}}};
+}
+
+void print_report(const simulate::Prediction& prediction, const std::vector<simulate::StageReport>& stages,
+                  const simulate::Evaluator& evaluator) {
+  fmt::print("{} on {}\n{}\n\n", describe(prediction.plan), evaluator.machine().name, evaluator.machine().stack.name);
+  fmt::print("step {}, {} tokens/s, {:.1f} TFLOP/s a device ({:.1f} with recomputation), MFU {:.1f} %, HFU {:.1f} %\n",
+             format_duration(prediction.step_seconds), format_count(prediction.tokens_per_second),
+             prediction.tflops_per_device, prediction.hardware_tflops_per_device, 100 * prediction.mfu,
+             100 * prediction.hfu);
+  fmt::print("{}", time_table(prediction));
+  fmt::print("\nmemory of stage {}, the fullest: {}\n{}", prediction.fullest_stage, to_string(prediction.fit),
+             memory_table(prediction.memory, evaluator.machine().device.memory_gib));
+  fmt::print("\n{:>5} {:>6} {:>10} {:>10} {:>10} {:>11} {:>11} {:>10}\n", "stage", "layers", "parameters", "forward",
+             "backward", "static", "activations", "total");
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const simulate::StageReport& report = stages[stage];
+    const double statics = report.memory.weights + report.memory.gradients + report.memory.optimizer;
+    fmt::print("{:5} {:6} {:>10} {:>10} {:>10} {:>11} {:>11} {:>10}\n", stage, report.layers,
+               format_count(report.parameters), format_duration(report.times.forward()),
+               format_duration(report.times.backward()), format_bytes(statics),
+               format_bytes(report.memory.activations), format_bytes(report.memory.total()));
+  }
+}
+
+void write_trace(const std::string& path, const simulate::Timeline& timeline) {
+  std::ofstream stream(path);
+  stream << simulate::chrome_trace(timeline);
+  stream.flush();
+  if (!stream) throw Failure("{}: cannot write the trace: {}", path, std::strerror(errno));
+}
+
+int simulate_config(const Arguments& arguments) {
+  const spec::Machine machine = spec::load_machine(arguments.machine.machine);
+  spec::TrainConfig config = spec::load_train_spec(arguments.config, arguments.sets);
+  const simulate::Plan plan = plan_of(arguments, config, arguments.machine.device_count(machine));
+  simulate::Evaluator evaluator(config.spec.model, machine, arguments.machine.recipe(), config.spec.precision.compute);
+  const simulate::Prediction prediction = evaluator.predict(plan);
+  const std::vector<simulate::StageReport> stages = evaluator.stages(plan);
+  if (!arguments.trace.empty()) {
+    if (plan.virtual_pipeline > 1) throw InputError("--trace: interleaved schedules have no trace yet; leave one away");
+    write_trace(arguments.trace, evaluator.play(plan));
+  }
+  if (!arguments.wants_json) {
+    print_report(prediction, stages, evaluator);
+    return kDone;
+  }
+  json document = to_json(prediction);
+  document["machine"] = machine.name;
+  document["stages"] = json::array();
+  for (const simulate::StageReport& stage : stages) document["stages"].push_back(stage_json(stage));
+  print_json(document);
+  return kDone;
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& program, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("simulate", "Predict time and memory of one strategy, in depth");
+  command->add_option("config", arguments->config, "config file of `ridgeline train`")->required();
+  command->add_option("--set", arguments->sets, "KEY=VALUE, wins over the file")->take_all();
+  arguments->machine.add_to(*command);
+  command->add_option("--virtual-pipeline", arguments->virtual_pipeline, "chunks a stage (interleaved 1F1B)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}));
+  command->add_option("--trace", arguments->trace, "write a Chrome trace of the stages, which Perfetto opens");
+  command->add_flag("--json", arguments->wants_json, "print one JSON document");
+  command->footer("Example:\n  ridgeline simulate run.toml --machine frontier --nodes 16 --trace step.json");
+  command->callback([arguments, &exit_code] { exit_code = simulate_config(*arguments); });
+}
+
+}  // namespace ridgeline::cli
