@@ -1,5 +1,5 @@
 // BackEnd: what carries a group's messages, behind Communicator; one implementation a file (gloo.cpp, nccl.cpp,
-// fake.cpp).
+// shared_memory/back_end.cpp, fake.cpp).
 //
 // Callers go through Communicator, which checks arguments, names errors and tells observers. An implementation may take
 // for granted that tensors are contiguous, of a known type, on the group's device, not empty, and of fitting sizes.
@@ -12,12 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "mesh/reduction.h"
 #include "mesh/store.h"
 #include "platform/device.h"
 
 namespace ridgeline::mesh {
-
-enum class Reduction { sum, max };
 
 // One operation in flight; a null pointer stands for one that is done.
 class Transfer {
@@ -31,6 +30,8 @@ class Transfer {
 class BackEnd {
  public:
   virtual ~BackEnd() = default;
+  // As users know it.
+  virtual std::string name() const = 0;
   virtual std::shared_ptr<Transfer> all_reduce(at::Tensor tensor, Reduction reduction) = 0;
   virtual std::shared_ptr<Transfer> all_gather(at::Tensor out, at::Tensor in) = 0;
   virtual std::shared_ptr<Transfer> reduce_scatter(at::Tensor out, at::Tensor in) = 0;
@@ -42,8 +43,9 @@ class BackEnd {
 };
 
 enum class BackEndKind {
-  automatic,  // nccl on cuda devices, gloo on the CPU
+  automatic,  // nccl on cuda devices; on the CPU shared_memory where all ranks run on one machine, else gloo
   gloo,
+  shared_memory,
   nccl,
   fake,
 };
@@ -61,6 +63,8 @@ struct GroupSetup {
 };
 
 std::shared_ptr<BackEnd> make_gloo(const GroupSetup& setup);
+// All members must call it. Where any of them cannot share memory with the others, all get none, and `fault` says why.
+std::shared_ptr<BackEnd> make_shared_memory(const GroupSetup& setup, std::string& fault);
 // Throws Failure in a build without NCCL (no_nccl.cpp).
 std::shared_ptr<BackEnd> make_nccl(const GroupSetup& setup);
 bool have_nccl();

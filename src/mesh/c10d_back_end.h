@@ -15,6 +15,7 @@ class C10dBackEnd final : public BackEnd {
   C10dBackEnd(c10::intrusive_ptr<c10d::Backend> backend, at::Device device)
       : backend_(std::move(backend)), device_(device) {}
 
+  std::string name() const override { return backend_->getBackendName(); }
   std::shared_ptr<Transfer> all_reduce(at::Tensor tensor, Reduction reduction) override;
   std::shared_ptr<Transfer> all_gather(at::Tensor out, at::Tensor in) override;
   std::shared_ptr<Transfer> reduce_scatter(at::Tensor out, at::Tensor in) override;

@@ -160,6 +160,7 @@ int64_t Communicator::rank() const { return group_->rank; }
 int64_t Communicator::size() const { return group_->size(); }
 const std::string& Communicator::name() const { return group_->name; }
 const std::vector<int64_t>& Communicator::members() const { return group_->members; }
+std::string Communicator::back_end() const { return group_->back_end ? group_->back_end->name() : "none"; }
 void Communicator::observe(Observer* observer) { group_->observer = observer; }
 
 Work Communicator::all_reduce(const at::Tensor& tensor, Reduction reduction) const {

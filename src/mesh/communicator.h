@@ -52,6 +52,7 @@ class Communicator {
   int64_t size() const;
   const std::string& name() const;
   const std::vector<int64_t>& members() const;  // ranks of the mesh
+  std::string back_end() const;                 // name of what carries its messages; "none" where it is one rank
 
   // In place.
   Work all_reduce(const at::Tensor& tensor, Reduction reduction = Reduction::sum) const;

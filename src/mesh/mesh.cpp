@@ -2,18 +2,50 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "mesh/failure.h"
 
 namespace ridgeline::mesh {
 namespace {
 
+BackEndKind automatic_on_cpu(const GroupSetup& setup) {
+  const char* value = std::getenv("RIDGELINE_COLLECTIVES");
+  const std::string wish = value == nullptr ? "" : value;
+  if (wish == "gloo") return BackEndKind::gloo;
+  if (wish == "shared_memory") return BackEndKind::shared_memory;
+  if (!wish.empty()) {
+    throw InputError("RIDGELINE_COLLECTIVES={}: expected gloo or shared_memory, or leave it unset", wish);
+  }
+  return setup.one_machine ? BackEndKind::automatic : BackEndKind::gloo;
+}
+
+std::shared_ptr<BackEnd> make_on_cpu(const GroupSetup& setup, BackEndKind kind) {
+  if (kind == BackEndKind::gloo) return make_gloo(setup);
+  std::string fault;
+  if (auto back_end = make_shared_memory(setup, fault)) return back_end;
+  if (kind == BackEndKind::shared_memory) {
+    throw Failure(
+        "group \"{}\" of {} ranks cannot share memory: {}. Run all ranks on one machine and, if in containers, in one of "
+        "them, or leave RIDGELINE_COLLECTIVES unset",
+        setup.name, setup.members.size(), fault);
+  }
+  if (setup.rank == 0) {
+    spdlog::warn("group \"{}\" uses Gloo, which is slower: its ranks cannot share memory: {}", setup.name, fault);
+  }
+  return make_gloo(setup);
+}
+
 std::shared_ptr<BackEnd> make_back_end(BackEndKind kind, const GroupSetup& setup) {
   switch (kind) {
     case BackEndKind::gloo:
       return make_gloo(setup);
+    case BackEndKind::shared_memory:
+      return make_on_cpu(setup, kind);
     case BackEndKind::nccl:
       return make_nccl(setup);
     case BackEndKind::fake:
@@ -23,7 +55,7 @@ std::shared_ptr<BackEnd> make_back_end(BackEndKind kind, const GroupSetup& setup
   }
   switch (setup.device.kind()) {
     case platform::DeviceKind::cpu:
-      return make_gloo(setup);
+      return make_on_cpu(setup, automatic_on_cpu(setup));
     case platform::DeviceKind::cuda:
       return make_nccl(setup);
     case platform::DeviceKind::xpu:

@@ -21,6 +21,7 @@
 namespace ridgeline::mesh {
 
 struct MeshOptions {
+  // The environment variable RIDGELINE_COLLECTIVES, "gloo" or "shared_memory", decides for automatic on the CPU.
   BackEndKind back_end = BackEndKind::automatic;
   double timeout = 600.0;    // seconds before an operation that does not end is an error
   bool one_machine = false;  // all ranks run on this machine

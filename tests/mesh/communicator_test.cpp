@@ -20,13 +20,17 @@ const platform::Device& cpu() {
   return device;
 }
 
-Mesh line(int64_t ranks, int64_t rank, std::shared_ptr<Store> store) {
-  return Mesh({.data = ranks}, rank, std::move(store), cpu(), rank_options());
+Mesh line(int64_t ranks, int64_t rank, std::shared_ptr<Store> store,
+          BackEndKind back_end = BackEndKind::shared_memory) {
+  MeshOptions options = rank_options();
+  options.back_end = back_end;
+  return Mesh({.data = ranks}, rank, std::move(store), cpu(), options);
 }
 
 struct Case {
   int64_t ranks;
   at::ScalarType type;
+  BackEndKind back_end = BackEndKind::shared_memory;
 };
 
 class Collectives : public testing::TestWithParam<Case> {
@@ -35,13 +39,16 @@ class Collectives : public testing::TestWithParam<Case> {
   static at::Tensor input(int64_t rank, int64_t elements) {
     return (at::arange(elements, at::kLong) % 5 + rank).to(GetParam().type);
   }
+  static Mesh make(int64_t rank, std::shared_ptr<Store> store) {
+    return line(GetParam().ranks, rank, std::move(store), GetParam().back_end);
+  }
   static at::Tensor empty(int64_t elements) { return at::full({elements}, 99, GetParam().type); }
 };
 
 TEST_P(Collectives, AllReduceSumsAndTakesTheLargest) {
   const int64_t size = GetParam().ranks;
   run_ranks(size, [&](int64_t rank, std::shared_ptr<Store> store) {
-    const Mesh mesh = line(size, rank, store);
+    const Mesh mesh = make(rank, store);
     at::Tensor expected = at::zeros({7}, GetParam().type);
     for (int64_t peer = 0; peer < size; ++peer) expected += input(peer, 7);
     at::Tensor sum = input(rank, 7);
@@ -56,7 +63,7 @@ TEST_P(Collectives, AllReduceSumsAndTakesTheLargest) {
 TEST_P(Collectives, AllGatherPutsRanksInOrder) {
   const int64_t size = GetParam().ranks;
   run_ranks(size, [&](int64_t rank, std::shared_ptr<Store> store) {
-    const Mesh mesh = line(size, rank, store);
+    const Mesh mesh = make(rank, store);
     const at::Tensor out = empty(size * 6).view({size * 2, 3});
     mesh.world().all_gather(out, input(rank, 6).view({2, 3})).wait();
     for (int64_t peer = 0; peer < size; ++peer) {
@@ -68,7 +75,7 @@ TEST_P(Collectives, AllGatherPutsRanksInOrder) {
 TEST_P(Collectives, ReduceScatterGivesEachRankItsPartOfTheSum) {
   const int64_t size = GetParam().ranks;
   run_ranks(size, [&](int64_t rank, std::shared_ptr<Store> store) {
-    const Mesh mesh = line(size, rank, store);
+    const Mesh mesh = make(rank, store);
     at::Tensor sum = at::zeros({size * 3}, GetParam().type);
     for (int64_t peer = 0; peer < size; ++peer) sum += input(peer, size * 3);
     const at::Tensor out = empty(3);
@@ -82,7 +89,7 @@ TEST_P(Collectives, ReduceScatterGivesEachRankItsPartOfTheSum) {
 TEST_P(Collectives, BroadcastComesFromTheRoot) {
   const int64_t size = GetParam().ranks;
   run_ranks(size, [&](int64_t rank, std::shared_ptr<Store> store) {
-    const Mesh mesh = line(size, rank, store);
+    const Mesh mesh = make(rank, store);
     for (int64_t root = 0; root < size; ++root) {
       at::Tensor tensor = input(rank + root, 5);
       mesh.world().broadcast(tensor, root).wait();
@@ -94,7 +101,7 @@ TEST_P(Collectives, BroadcastComesFromTheRoot) {
 TEST_P(Collectives, AllToAllExchangesParts) {
   const int64_t size = GetParam().ranks;
   run_ranks(size, [&](int64_t rank, std::shared_ptr<Store> store) {
-    const Mesh mesh = line(size, rank, store);
+    const Mesh mesh = make(rank, store);
     // Part i of rank r is (r, i).
     at::Tensor in = at::empty({size, 2}, GetParam().type);
     for (int64_t peer = 0; peer < size; ++peer) {
@@ -114,7 +121,7 @@ TEST_P(Collectives, MessagesGoRoundARing) {
   const int64_t size = GetParam().ranks;
   if (size == 1) GTEST_SKIP() << "nobody to send to";
   run_ranks(size, [&](int64_t rank, std::shared_ptr<Store> store) {
-    const Mesh mesh = line(size, rank, store);
+    const Mesh mesh = make(rank, store);
     const at::Tensor out = empty(4);
     Work received = mesh.world().receive(out, (rank + size - 1) % size, 3);
     Work sent = mesh.world().send(input(rank, 4), (rank + 1) % size, 3);
@@ -128,13 +135,17 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kLong, at::kInt}) {
     for (const int64_t ranks : {2, 4}) all.push_back({ranks, type});
+    all.push_back({2, type, BackEndKind::gloo});
   }
   for (const int64_t ranks : {1, 3, 8}) all.push_back({ranks, at::kFloat});
+  for (const int64_t ranks : {3, 4}) all.push_back({ranks, at::kFloat, BackEndKind::gloo});
+  all.push_back({2, at::kByte});
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(RanksAndTypes, Collectives, testing::ValuesIn(cases()), [](const auto& info) {
-  return std::string(c10::toString(info.param.type)) + "x" + std::to_string(info.param.ranks);
+  return std::string(c10::toString(info.param.type)) + "x" + std::to_string(info.param.ranks) +
+         (info.param.back_end == BackEndKind::gloo ? "OnGloo" : "");
 });
 
 TEST(Communicator, RunsManyOperationsAtOnceAndSurvivesLargeTensors) {
@@ -280,10 +291,12 @@ TEST(FakeBackEnd, GivesFiniteResultsForAMeshOfAnySize) {
   EXPECT_EQ(records[3].group_size, 16);
 }
 
-TEST(Communicator, SaysWhichOperationFailedWhenAPeerLeaves) {
+class Failing : public testing::TestWithParam<BackEndKind> {};
+
+TEST_P(Failing, SaysWhichOperationFailedWhenAPeerLeaves) {
   try {
     run_ranks(2, [&](int64_t rank, std::shared_ptr<Store> store) {
-      const Mesh mesh = line(2, rank, store);
+      const Mesh mesh = line(2, rank, store, GetParam());
       if (rank == 1) return;
       at::Tensor tensor = at::ones({10});
       mesh.world().all_reduce(tensor).wait();
@@ -297,11 +310,12 @@ TEST(Communicator, SaysWhichOperationFailedWhenAPeerLeaves) {
   }
 }
 
-TEST(Communicator, TimesOut) {
+TEST_P(Failing, TimesOut) {
   try {
     run_ranks(2, [&](int64_t rank, std::shared_ptr<Store> store) {
       MeshOptions options = rank_options();
       options.timeout = 1.0;
+      options.back_end = GetParam();
       const Mesh mesh({.data = 2}, rank, store, cpu(), options);
       at::Tensor tensor = at::ones({10});
       if (rank == 1) {
@@ -322,16 +336,19 @@ TEST(Communicator, TimesOut) {
   }
 }
 
-TEST(RunRanks, ThrowsTheCauseAndNotItsConsequences) {
+TEST_P(Failing, RunRanksThrowsTheCauseAndNotItsConsequences) {
   EXPECT_THROW(run_ranks(4,
                          [&](int64_t rank, std::shared_ptr<Store> store) {
-                           const Mesh mesh = line(4, rank, store);
+                           const Mesh mesh = line(4, rank, store, GetParam());
                            if (rank == 2) throw std::runtime_error("the cause");
                            at::Tensor tensor = at::ones({10});
                            mesh.world().all_reduce(tensor).wait();
                          }),
                std::runtime_error);
 }
+
+INSTANTIATE_TEST_SUITE_P(BackEnds, Failing, testing::Values(BackEndKind::shared_memory, BackEndKind::gloo),
+                         [](const auto& info) { return info.param == BackEndKind::gloo ? "Gloo" : "SharedMemory"; });
 
 }  // namespace
 }  // namespace ridgeline::mesh

@@ -11,9 +11,11 @@ namespace {
 
 using testing::HasSubstr;
 
-void check_groups(const MeshShape& shape) {
+void check_groups(const MeshShape& shape, BackEndKind back_end = BackEndKind::automatic) {
   run_ranks(shape.ranks(), [&](int64_t rank, std::shared_ptr<Store> store) {
-    const Mesh mesh(shape, rank, store, platform::Device::select("cpu"), rank_options());
+    MeshOptions options = rank_options();
+    options.back_end = back_end;
+    const Mesh mesh(shape, rank, store, platform::Device::select("cpu"), options);
     EXPECT_EQ(
         shape.rank_at(mesh.coordinate(Axis::pipeline), mesh.coordinate(Axis::data), mesh.coordinate(Axis::tensor)),
         rank);
@@ -42,6 +44,7 @@ void check_groups(const MeshShape& shape) {
 TEST(Mesh, GroupsAreSlices222) { check_groups({.pipeline = 2, .data = 2, .tensor = 2}); }
 TEST(Mesh, GroupsAreSlices311) { check_groups({.pipeline = 3, .data = 1, .tensor = 1}); }
 TEST(Mesh, GroupsAreSlices132) { check_groups({.pipeline = 1, .data = 3, .tensor = 2}); }
+TEST(Mesh, GroupsAreSlices222OnGloo) { check_groups({.pipeline = 2, .data = 2, .tensor = 2}, BackEndKind::gloo); }
 TEST(Mesh, GroupsAreSlices111) { check_groups({}); }
 
 TEST(Mesh, SendsBothWaysAlongThePipelineAtOnce) {

@@ -1,4 +1,5 @@
-// Ranks as threads of the test's own process, over a store in memory and real Gloo connections:
+// Ranks as threads of the test's own process, over a store in memory; they talk as ranks of one machine do, through
+// shared memory, or over Gloo's connections where MeshOptions.back_end says so:
 //
 //   run_ranks(4, [](int64_t rank, std::shared_ptr<Store> store) {
 //     Mesh mesh({.data = 4}, rank, store, platform::Device::select("cpu"), rank_options());

@@ -16,7 +16,8 @@ using spec::ScheduleKind;
 // A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
 struct Layout {
   int64_t tensor, pipeline, data;
-  std::string switches;  // of: sp, zero, gpipe, selective, full, mb2, untied, dropout, uneven, tiny_buckets, bf16, fp16
+  std::string switches;  // of: sp, zero, gpipe, selective, full, mb2, untied, dropout, uneven, tiny_buckets, bf16, fp16,
+                         // gloo: instead of shared memory
 
   bool has(const std::string& word) const { return (" " + switches + " ").find(" " + word + " ") != std::string::npos; }
   std::string name() const {
@@ -90,8 +91,10 @@ class ParityTest : public testing::TestWithParam<Layout> {};
 TEST_P(ParityTest, EqualsOneRank) {
   const Layout& layout = GetParam();
   const History& expected = one_rank(layout);
+  mesh::MeshOptions options = mesh::rank_options();
+  if (layout.has("gloo")) options.back_end = mesh::BackEndKind::gloo;
   const History actual =
-      train_layout(spec_of(layout, token_file()), layout.tensor * layout.pipeline * layout.data);
+      train_layout(spec_of(layout, token_file()), layout.tensor * layout.pipeline * layout.data, options);
   const Bounds bounds = bounds_of(layout);
   ASSERT_EQ(actual.loss.size(), expected.loss.size());
   double worst_loss = 0, worst_norm = 0;
@@ -136,6 +139,11 @@ INSTANTIATE_TEST_SUITE_P(
         Layout{1, 4, 2, "zero full"}, Layout{1, 1, 8, "zero"}, Layout{4, 1, 2, "zero sp"}, Layout{2, 4, 1, "gpipe sp"},
         Layout{1, 2, 4, "zero mb2 tiny_buckets"}),
     [](const auto& info) { return info.param.name(); });
+
+INSTANTIATE_TEST_SUITE_P(OnGloo, ParityTest,
+                         testing::Values(Layout{2, 1, 2, "sp zero tiny_buckets gloo"}, Layout{1, 2, 1, "gpipe gloo"},
+                                         Layout{2, 2, 1, "bf16 sp gloo"}),
+                         [](const auto& info) { return info.param.name(); });
 
 INSTANTIATE_TEST_SUITE_P(LowPrecision, ParityTest,
                          testing::Values(Layout{1, 1, 2, "bf16 zero"}, Layout{2, 1, 1, "bf16 sp"}, Layout{1, 2, 1, "bf16 full"},

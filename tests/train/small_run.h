@@ -1,4 +1,5 @@
-// Small real trainings for tests: ranks are threads with real Gloo connections, data is a token file in a temporary folder.
+// Small real trainings for tests: ranks are threads that talk as ranks of one machine do, data is a token file in a
+// temporary folder.
 #pragma once
 
 #include <filesystem>
@@ -70,12 +71,13 @@ struct History {
 using WithTrainer = std::function<void(Trainer& trainer, const mesh::Mesh& mesh)>;
 
 // Builds a trainer on each of `ranks` threads and calls `function` on each.
-inline void with_trainers(spec::TrainSpec spec, int64_t ranks, const WithTrainer& function) {
+inline void with_trainers(spec::TrainSpec spec, int64_t ranks, const WithTrainer& function,
+                          const mesh::MeshOptions& options = mesh::rank_options()) {
   spec::derive_data(spec.strategy, spec.model, ranks);
   const data::SampleSource source(spec.data, spec.model.sequence, spec.model.vocabulary, spec.training.seed);
   mesh::run_ranks(ranks, [&](int64_t rank, std::shared_ptr<mesh::Store> store) {
     const mesh::Mesh mesh(mesh::MeshShape::of(spec.strategy), rank, store, platform::Device::select("cpu"),
-                          mesh::rank_options());
+                          options);
     Trainer trainer(spec, mesh, source);
     function(trainer, mesh);
     mesh.world().barrier().wait();
@@ -92,13 +94,15 @@ inline void run_steps(Trainer& trainer, const mesh::Mesh& mesh, int64_t begin, i
   }
 }
 
-inline History train_layout(const spec::TrainSpec& spec, int64_t ranks) {
+inline History train_layout(const spec::TrainSpec& spec, int64_t ranks,
+                            const mesh::MeshOptions& options = mesh::rank_options()) {
   History history;
-  with_trainers(spec, ranks, [&](Trainer& trainer, const mesh::Mesh& mesh) {
+  const auto train = [&](Trainer& trainer, const mesh::Mesh& mesh) {
     run_steps(trainer, mesh, 0, spec.training.steps, history);
     const double held_out = trainer.evaluate(7);  // divides by no layout
     if (mesh.rank() == 0) history.held_out = held_out;
-  });
+  };
+  with_trainers(spec, ranks, train, options);
   return history;
 }
 
