@@ -39,7 +39,7 @@ void ring(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-Patience::Patience(int64_t ranks, int cores) : looks_(ranks <= cores ? 2000 : 20), yields_(ranks <= cores ? 0 : 2) {}
+Patience::Patience(int64_t ranks, int cores) : looks_(ranks <= cores ? 500 : 20), yields_(2) {}
 
 void Patience::pause() {
 #if defined(__x86_64__)
