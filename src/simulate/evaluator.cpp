@@ -67,13 +67,15 @@ Evaluator::Evaluator(const spec::ModelSpec& model, const spec::Machine& machine,
 PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) const {
   const cost::UnitWork work = cost::unit_kernels(model_, strategy, compute_, recipe_, unit);
   const Group group = tensor_group(strategy);
-  const double host = spec::layer_unit(0) == unit ? machine_.stack.layer_host_us * 1e-6 : 0;
+  const double messages = static_cast<double>(work.forward.messages.size());
+  const double host = spec::layer_unit(0) == unit
+                          ? (machine_.stack.layer_host_us + messages * machine_.stack.collective_host_us) * 1e-6
+                          : 0;
   const double repeated = kernels_seconds(machine_, compute_, work.recompute.kernels);
   const bool repeats_all = strategy.recompute == spec::Recompute::full && repeated > 0;
   PassTimes times;
-  times.forward_compute = std::max(host, kernels_seconds(machine_, compute_, work.forward.kernels));
-  times.backward_compute = std::max(host * (repeats_all ? 2 : 1),
-                                    kernels_seconds(machine_, compute_, work.backward.kernels) + repeated);
+  times.forward_compute = kernels_seconds(machine_, compute_, work.forward.kernels);
+  times.backward_compute = kernels_seconds(machine_, compute_, work.backward.kernels) + repeated;
   times.forward_comm = message_time(machine_, work.forward.messages, group).exposed;
   const MessageSeconds back = message_time(machine_, work.backward.messages, group);
   times.backward_comm = back.exposed + message_time(machine_, work.recompute.messages, group).exposed;
@@ -85,6 +87,9 @@ PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) const
   const double hidden = std::min(back.hideable, 0.5 * products);
   times.backward_comm += back.hideable - hidden;
   times.backward_compute += hidden * machine_.stack.overlap_slowdown;
+  // The host issues kernels and collectives alike; where it is slower than the device, the device waits.
+  times.forward_compute = std::max(times.forward_compute, host - times.forward_comm);
+  times.backward_compute = std::max(times.backward_compute, host * (repeats_all ? 2 : 1) - times.backward_comm);
   return times;
 }
 

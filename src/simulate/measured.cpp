@@ -124,7 +124,7 @@ Rows published(const Table& table) {
   for (size_t row = 0; row < table.rows(); ++row) {
     MeasuredRun run;
     run.source = table.text(row, "source");
-    run.label = table.where(row) + " " + table.text(row, "model");
+    run.label = fmt::format("{} {}", table.where(row), table.text(row, "model"));
     run.machine = machine_of(table.text(row, "system"), table.text(row, "gpu"));
     read_published_model(table, row, run);
     read_published_strategy(table, row, run);
@@ -185,7 +185,7 @@ Rows selene(const Table& table) {
       for (const bool is_full : {true, false}) {
         MeasuredRun run;
         run.source = "Korthikanti et al. 2022, Selene";
-        run.label = table.where(row) + " " + name + (is_full ? " full" : " selective");
+        run.label = fmt::format("{} {} {}", table.where(row), name, is_full ? "full" : "selective");
         run.machine = "selene";
         run.model.layers = point.layers;
         run.model.hidden = point.hidden;

@@ -67,6 +67,8 @@ void bind_software(Schema& schema, Machine& machine) {
   schema.key("stack.memory_efficiency", stack.memory_efficiency, "element-wise kernels, share of bandwidth", share);
   schema.key("stack.launch_us", stack.launch_us, "least time of a kernel, us", microseconds);
   schema.key("stack.layer_host_us", stack.layer_host_us, "host's time to issue a layer's forward, us", microseconds);
+  schema.key("stack.collective_host_us", stack.collective_host_us, "host's time to issue a collective, us",
+             microseconds);
   schema.key("stack.pair_efficiency", stack.pair_efficiency, "collectives within a package, share of link", share);
   schema.key("stack.node_efficiency", stack.node_efficiency, "within a node", share);
   schema.key("stack.network_efficiency", stack.network_efficiency, "between nodes", share);

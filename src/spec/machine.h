@@ -47,6 +47,7 @@ struct StackFacts {                 // [stack]: what programs reach
   double memory_efficiency = 0.8;         // share of memory_gb_per_s in element-wise kernels
   double launch_us = 5;                   // least time of a kernel
   double layer_host_us = 0;               // host's time to issue a layer's forward; its backward takes as long
+  double collective_host_us = 0;          // host's time to issue a collective
   double pair_efficiency = 0.75;          // share of a link level's bandwidth that collectives reach
   double node_efficiency = 0.8;
   double network_efficiency = 0.8;

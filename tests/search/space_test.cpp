@@ -1,0 +1,126 @@
+// The enumeration against a brute force over all numbers, and the ranking against a plain sort.
+#include "search/space.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "search/best.h"
+
+namespace ridgeline::search {
+namespace {
+
+using Tuple = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+
+spec::ModelSpec small_model() {
+  spec::ModelSpec model;
+  model.layers = 12;
+  model.hidden = 768;
+  model.heads = 12;
+  model.vocabulary = 50257;
+  model.sequence = 1024;
+  return model;
+}
+
+TEST(Space, CoversExactlyWhatIsLegal) {
+  const spec::ModelSpec model = small_model();
+  const Space space{.devices = 24, .global_batch = 48, .most_tensor = 64, .most_chunks = 1};
+  std::set<Tuple> found;
+  for (const Cut& cut : cuts(space, model)) {
+    for_each_plan(space, model, cut, [&](const simulate::Plan& plan) {
+      const spec::Strategy& s = plan.strategy;
+      found.insert({s.tensor, s.pipeline, s.data, s.micro_batch});
+      spec::Strategy again = s;
+      EXPECT_NO_THROW(spec::derive_data(again, model, space.devices));
+      EXPECT_EQ(again.data, s.data);
+    });
+  }
+  std::set<Tuple> expected;
+  for (int64_t tensor = 1; tensor <= 24; ++tensor) {
+    for (int64_t pipeline = 1; pipeline <= 24; ++pipeline) {
+      for (int64_t micro_batch = 1; micro_batch <= 48; ++micro_batch) {
+        spec::Strategy s;
+        s.tensor = tensor;
+        s.pipeline = pipeline;
+        s.micro_batch = micro_batch;
+        s.global_batch = 48;
+        try {
+          spec::derive_data(s, model, 24);
+        } catch (const InputError&) {
+          continue;
+        }
+        expected.insert({tensor, pipeline, s.data, micro_batch});
+      }
+    }
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_GT(found.size(), 50u);
+}
+
+TEST(Space, NoPlanComesTwice) {
+  const spec::ModelSpec model = small_model();
+  const Space space{.devices = 16, .global_batch = 64};
+  std::set<std::tuple<int64_t, int64_t, int64_t, int64_t, int, int, bool, int64_t>> seen;
+  int64_t count = 0;
+  for (const Cut& cut : cuts(space, model)) {
+    for_each_plan(space, model, cut, [&](const simulate::Plan& plan) {
+      const spec::Strategy& s = plan.strategy;
+      ++count;
+      seen.insert({s.tensor, s.pipeline, s.micro_batch, plan.virtual_pipeline, static_cast<int>(s.recompute),
+                   static_cast<int>(s.schedule), s.sequence_parallel, s.zero_stage});
+    });
+  }
+  EXPECT_EQ(static_cast<int64_t>(seen.size()), count);
+}
+
+class Best : public testing::Test {
+ protected:
+  spec::ModelSpec model_ = spec::model_preset("gpt-22b");
+  spec::Machine machine_ = spec::load_machine(RIDGELINE_SOURCE_DIR "/machines/frontier.toml");
+  simulate::Evaluator evaluator_{model_, machine_, cost::recipe("ridgeline"), spec::Precision::bf16};
+};
+
+TEST_F(Best, IsTheFastestThatFits) {
+  const Space space{.devices = 32, .global_batch = 128};
+  const Ranking ranking = rank(evaluator_, space, 5, 1);
+  double fastest = 1e300;
+  int64_t considered = 0;
+  for (const Cut& cut : cuts(space, model_)) {
+    for_each_plan(space, model_, cut, [&](const simulate::Plan& plan) {
+      ++considered;
+      const simulate::Prediction prediction = evaluator_.predict(plan);
+      if (prediction.fit == simulate::Fit::fits) fastest = std::min(fastest, prediction.step_seconds);
+    });
+  }
+  EXPECT_EQ(ranking.considered, considered);
+  ASSERT_EQ(ranking.best.size(), 5u);
+  EXPECT_DOUBLE_EQ(ranking.best[0].step_seconds, fastest);
+  EXPECT_TRUE(std::is_sorted(ranking.best.begin(), ranking.best.end(),
+                             [](const auto& a, const auto& b) { return a.step_seconds < b.step_seconds; }));
+}
+
+TEST_F(Best, DoesNotDependOnThreads) {
+  const Space space{.devices = 64, .global_batch = 256};
+  const Ranking one = rank(evaluator_, space, 20, 1), three = rank(evaluator_, space, 20, 3);
+  ASSERT_EQ(one.best.size(), three.best.size());
+  for (size_t i = 0; i < one.best.size(); ++i) {
+    EXPECT_EQ(one.best[i].step_seconds, three.best[i].step_seconds);
+    EXPECT_EQ(one.best[i].plan.virtual_pipeline, three.best[i].plan.virtual_pipeline);
+    EXPECT_EQ(one.best[i].plan.strategy.zero_stage, three.best[i].plan.strategy.zero_stage);
+  }
+}
+
+TEST_F(Best, NamesTheNearestWhereNothingFits) {
+  const spec::ModelSpec large = spec::model_preset("gpt-1t");
+  const simulate::Evaluator evaluator(large, machine_, cost::recipe("ridgeline"), spec::Precision::bf16);
+  const Ranking ranking = rank(evaluator, {.devices = 64, .global_batch = 64}, 3, 2);
+  EXPECT_TRUE(ranking.best.empty());
+  ASSERT_FALSE(ranking.nearest.empty());
+  EXPECT_GT(ranking.nearest[0].missing_bytes, 0);
+  EXPECT_GT(ranking.nearest[0].prediction.step_seconds, 0);
+}
+
+}  // namespace
+}  // namespace ridgeline::search

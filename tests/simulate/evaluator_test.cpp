@@ -1,0 +1,132 @@
+// Predictions as a whole: parts that add up, memory that agrees with the exact account, laws that must hold in sign, and
+// the recorded runs that the project ships.
+#include "simulate/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cost/flops.h"
+#include "cost/memory.h"
+#include "cost/stages.h"
+#include "simulate/validation.h"
+
+namespace ridgeline::simulate {
+namespace {
+
+constexpr const char* kFrontier = RIDGELINE_SOURCE_DIR "/machines/frontier.toml";
+
+spec::Machine frontier() { return spec::load_machine(kFrontier); }
+
+Plan plan_of(const spec::ModelSpec& model, int64_t tensor, int64_t pipeline, int64_t devices, int64_t global_batch,
+             spec::Recompute recompute = spec::Recompute::full) {
+  Plan plan;
+  plan.strategy.tensor = tensor;
+  plan.strategy.pipeline = pipeline;
+  plan.strategy.global_batch = global_batch;
+  plan.strategy.recompute = recompute;
+  plan.strategy.zero_stage = 1;
+  spec::derive_data(plan.strategy, model, devices);
+  return plan;
+}
+
+TEST(Evaluator, PartsAddUpAndRatesFollowFromTheStep) {
+  const spec::ModelSpec model = spec::model_preset("gpt-22b");
+  Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
+  const Plan plan = plan_of(model, 2, 4, 64, 512);
+  const Prediction prediction = evaluator.predict(plan);
+  EXPECT_DOUBLE_EQ(prediction.time.total(), prediction.step_seconds);
+  EXPECT_NEAR(prediction.tokens_per_second, 512 * 2048 / prediction.step_seconds, 1e-6);
+  EXPECT_NEAR(prediction.hardware_tflops_per_device,
+              cost::step_hardware_flops(model, plan.strategy) / prediction.step_seconds / 64e12, 1e-9);
+  EXPECT_NEAR(prediction.mfu, prediction.tflops_per_device / 191.5, 1e-12);
+  EXPECT_GT(prediction.hfu, prediction.mfu);
+}
+
+TEST(Evaluator, MemoryIsThatOfTheExactAccount) {
+  const spec::ModelSpec model = spec::model_preset("gpt-22b");
+  Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
+  for (const auto recompute : {spec::Recompute::none, spec::Recompute::selective, spec::Recompute::full}) {
+    for (const int64_t tensor : {1, 4}) {
+      for (const int64_t pipeline : {1, 4}) {
+        for (const bool sequence_parallel : {false, true}) {
+          Plan plan = plan_of(model, tensor, pipeline, 4 * tensor * pipeline, 64, recompute);
+          plan.strategy.sequence_parallel = sequence_parallel;
+          const std::vector<StageReport> stages = evaluator.stages(plan);
+          for (int64_t stage = 0; stage < pipeline; ++stage) {
+            const cost::Memory exact = cost::device_memory(model, plan.strategy, spec::Precision::bf16, stage, 0);
+            const StageMemory& fast = stages[stage].memory;
+            EXPECT_NEAR(fast.weights / exact.weights, 1.0, 1e-4);
+            EXPECT_NEAR(fast.gradients / exact.gradients, 1.0, 1e-4);
+            EXPECT_NEAR(fast.optimizer / exact.optimizer, 1.0, 1e-4);
+            EXPECT_NEAR(fast.activations / exact.activations, 1.0, 0.01)
+                << tensor << ' ' << pipeline << ' ' << stage << ' ' << to_string(recompute);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Evaluator, FullestStageIsTheFullest) {
+  const spec::ModelSpec model = spec::model_preset("gpt-175b");
+  Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
+  for (const int64_t pipeline : {1, 2, 8, 12, 16, 96}) {
+    const Plan plan = plan_of(model, 8, pipeline, 16 * pipeline, 64);
+    double most = 0;
+    for (const StageReport& stage : evaluator.stages(plan)) most = std::max(most, stage.memory.total());
+    EXPECT_DOUBLE_EQ(evaluator.fullest(plan).total(), most) << pipeline;
+  }
+}
+
+// The study's observations, in sign (paper-facts.md, section 6).
+class Observations : public testing::Test {
+ protected:
+  double rate(const Plan& plan) { return evaluator_.predict(plan).tflops_per_device; }
+  spec::ModelSpec model_ = spec::model_preset("gpt-175b");
+  Evaluator evaluator_{model_, frontier(), cost::recipe("deepspeed"), spec::Precision::fp16};
+};
+
+TEST_F(Observations, TensorAcrossNodesIsMuchSlower) {
+  const double four = rate(plan_of(model_, 4, 16, 128, 640)), eight = rate(plan_of(model_, 8, 8, 128, 640));
+  const double sixteen = rate(plan_of(model_, 16, 4, 128, 640));
+  EXPECT_GT(four, eight);
+  EXPECT_GT(eight, 1.2 * sixteen);
+}
+
+TEST_F(Observations, MoreMicroBatchesRaiseTheRate) {
+  EXPECT_GT(rate(plan_of(model_, 4, 16, 128, 640)), rate(plan_of(model_, 4, 16, 128, 64)));
+}
+
+TEST_F(Observations, MoreStagesAtTheSameBatchLowerIt) {
+  EXPECT_GT(rate(plan_of(model_, 4, 16, 384, 960)), rate(plan_of(model_, 4, 48, 384, 960)));
+}
+
+TEST_F(Observations, WeakScalingKeepsTheRate) {
+  EXPECT_NEAR(rate(plan_of(model_, 4, 16, 1024, 640 * 16)) / rate(plan_of(model_, 4, 16, 128, 640 * 2)), 1.0, 0.04);
+}
+
+TEST(Validation, ShippedRunsAreMet) {
+  setenv("RIDGELINE_MACHINES", RIDGELINE_SOURCE_DIR "/machines", 1);
+  const auto runs = validate_runs(read_measured(RIDGELINE_SOURCE_DIR "/validation/throughput.csv"), "");
+  int64_t study = 0, lumi = 0;
+  for (const ValidatedRun& run : runs) {
+    ASSERT_TRUE(run.prediction) << run.run.label << ": " << run.run.why_not;
+    if (run.run.source.starts_with("Dash")) {
+      ++study;
+      EXPECT_LT(std::abs(run.error()), 0.08) << run.run.label;
+    }
+    if (run.run.source.starts_with("LUMI")) {
+      ++lumi;
+      EXPECT_LT(std::abs(run.error()), 0.05) << run.run.label;
+    }
+    if (run.run.source.starts_with("Korthikanti")) {
+      EXPECT_LT(std::abs(run.error()), 0.04) << run.run.label;
+    }
+  }
+  EXPECT_EQ(study, 3);
+  EXPECT_GE(lumi, 5);
+}
+
+}  // namespace
+}  // namespace ridgeline::simulate

@@ -1,0 +1,114 @@
+// The event simulation against the closed forms, against schedule/replay, and its trace.
+#include "simulate/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "schedule/replay.h"
+#include "simulate/evaluator.h"
+
+namespace ridgeline::simulate {
+namespace {
+
+using spec::ScheduleKind;
+
+TEST(Timeline, AgreesWithReplayOnEqualStages) {
+  for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
+    for (const int64_t stages : {1, 2, 3, 8}) {
+      for (const int64_t micro_batches : {1, 2, 7, 24}) {
+        const schedule::Schedule schedule = schedule::make_schedule(kind, stages, micro_batches);
+        schedule::Durations durations{.forward = 2.0, .backward_input = 1.5, .backward_weight = 2.5, .message = 0.25};
+        const double expected = schedule::replay(schedule, durations).makespan;
+        const std::vector<StageDurations> stage(stages, StageDurations{2.0, 4.0, 2.5});
+        EXPECT_DOUBLE_EQ(play(schedule, stage, 0.25, false).seconds, expected)
+            << to_string(kind) << ' ' << stages << ' ' << micro_batches;
+      }
+    }
+  }
+}
+
+TEST(Timeline, SlowStageSetsThePace) {
+  const schedule::Schedule schedule = schedule::make_schedule(ScheduleKind::one_f_one_b, 4, 100);
+  std::vector<StageDurations> stages(4, StageDurations{1.0, 2.0, 0.0});
+  stages[2] = {2.0, 4.0, 0.0};
+  // At least what the slowest does and what stands before and after it; at most the sum of all stages once, and 99 more
+  // of the slowest: forwards that run ahead may fill some of its waiting.
+  const double seconds = play(schedule, stages, 0.0, false).seconds;
+  EXPECT_GE(seconds, 100 * 6.0 + 2 * 3.0);
+  EXPECT_LE(seconds, 15.0 + 99 * 6.0);
+}
+
+TEST(Timeline, RefusesAScheduleThatDoesNotEnd) {
+  schedule::Schedule schedule = schedule::make_schedule(ScheduleKind::one_f_one_b, 2, 2);
+  std::erase_if(schedule.actions[0],
+                [](const schedule::Action& action) { return action.kind == schedule::ActionKind::send_activation; });
+  EXPECT_THROW(play(schedule, std::vector<StageDurations>(2), 0.0, false), InternalError);
+}
+
+TEST(Timeline, TraceIsJsonWithASpanForEachCompute) {
+  const schedule::Schedule schedule = schedule::make_schedule(ScheduleKind::one_f_one_b, 3, 5);
+  const Timeline timeline = play(schedule, std::vector<StageDurations>(3, StageDurations{1e-3, 2e-3, 0}), 1e-4, true);
+  const auto trace = nlohmann::json::parse(chrome_trace(timeline));
+  ASSERT_EQ(trace.size(), 3u + 3 * 5 * 2);
+  double last = 0;
+  for (const auto& event : trace) {
+    if (event["ph"] != "X") continue;
+    EXPECT_GE(event["ts"].get<double>(), 0.0);
+    last = std::max(last, event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  EXPECT_NEAR(last, timeline.seconds * 1e6, 1e-2);
+}
+
+// The pipeline's part of the closed form.
+double pipeline_seconds(const Prediction& prediction) {
+  return prediction.time.compute + prediction.time.tensor_comm + prediction.time.pipeline_comm + prediction.time.bubble;
+}
+
+class ClosedForm : public testing::Test {
+ protected:
+  ClosedForm() { machine_.stack.overlap_slowdown = 0; }  // what it adds lies outside the pipeline
+
+  void expect_agreement(const Plan& plan, double tolerance) {
+    Evaluator evaluator(model_, machine_, cost::recipe("ridgeline"), spec::Precision::bf16);
+    const double closed = pipeline_seconds(evaluator.predict(plan));
+    const double events = evaluator.play(plan).seconds;
+    EXPECT_NEAR(closed / events, 1.0, tolerance) << plan.strategy.pipeline << " stages, "
+                                                 << plan.strategy.micro_batches() << " micro-batches";
+  }
+
+  Plan plan(ScheduleKind kind, int64_t pipeline, int64_t micro_batches) const {
+    Plan plan;
+    plan.strategy.tensor = 4;
+    plan.strategy.pipeline = pipeline;
+    plan.strategy.data = 2;
+    plan.strategy.schedule = kind;
+    plan.strategy.global_batch = 2 * micro_batches;
+    plan.strategy.recompute = spec::Recompute::full;
+    return plan;
+  }
+
+  spec::Machine machine_ = spec::load_machine(RIDGELINE_SOURCE_DIR "/machines/frontier.toml");
+  spec::ModelSpec model_ = spec::model_preset("gpt-175b");
+};
+
+TEST_F(ClosedForm, NearlyEqualStages) {
+  for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
+    for (const int64_t pipeline : {1, 2, 8, 16}) {
+      for (const int64_t micro_batches : {1, 4, 16, 64}) expect_agreement(plan(kind, pipeline, micro_batches), 0.02);
+    }
+  }
+}
+
+TEST_F(ClosedForm, UnequalStages) {
+  Plan uneven = plan(ScheduleKind::one_f_one_b, 4, 64);
+  uneven.strategy.stage_layers = {20, 20, 36, 20};
+  expect_agreement(uneven, 0.02);
+  uneven.strategy.schedule = ScheduleKind::gpipe;
+  expect_agreement(uneven, 0.02);
+}
+
+}  // namespace
+}  // namespace ridgeline::simulate
