@@ -5,6 +5,8 @@
 #include "cli/guarded.h"
 #include "cli/print_json.h"
 #include "core/error.h"
+#include "core/text.h"
+#include "simulate/measured_memory.h"
 #include "simulate/validation.h"
 
 namespace ridgeline::cli {
@@ -47,18 +49,38 @@ json describe(const simulate::ValidatedRun& run) {
 
 std::string percent(const std::optional<double>& value) { return value ? fmt::format("{:.1f} %", 100 * *value) : "-"; }
 
-void print_table(const std::vector<simulate::ValidatedRun>& runs, const std::vector<simulate::Accuracy>& accuracies,
-                 bool wants_rows) {
-  if (wants_rows) {
-    for (const simulate::ValidatedRun& run : runs) {
-      if (!run.prediction) {
-        fmt::print("{:60.60}  not predicted: {}\n", run.run.label, run.run.why_not);
-        continue;
-      }
-      fmt::print("{:60.60}  measured {:10.4g} s  predicted {:10.4g} s  {:+6.1f} %\n", run.run.label,
-                 run.run.step_seconds, run.prediction->step_seconds, 100 * run.error());
-    }
+json describe(const simulate::MeasuredMemory& row) {
+  json document = {{"label", row.label}, {"source", row.source}};
+  if (!row.why_not.empty()) {
+    document["why_not"] = row.why_not;
+    return document;
   }
+  document["measured_bytes"] = row.peak;
+  document["predicted_bytes"] = row.predicted_peak;
+  document["measured_allocated_bytes"] = row.allocated;
+  document["predicted_allocated_bytes"] = row.predicted_allocated;
+  document["measured_reserved_bytes"] = row.reserved;
+  document["predicted_reserved_bytes"] = {row.predicted_low, row.predicted_high};
+  document["error"] = row.error();
+  return document;
+}
+
+std::string line(const simulate::ValidatedRun& run) {
+  if (!run.prediction) return fmt::format("{:60.60}  not predicted: {}", run.run.label, run.run.why_not);
+  return fmt::format("{:60.60}  measured {:10.4g} s  predicted {:10.4g} s  {:+6.1f} %", run.run.label,
+                     run.run.step_seconds, run.prediction->step_seconds, 100 * run.error());
+}
+
+std::string line(const simulate::MeasuredMemory& row) {
+  if (!row.why_not.empty()) return fmt::format("{:60.60}  not predicted: {}", row.label, row.why_not);
+  return fmt::format("{:60.60}  between steps {} predicted {}, peak {} predicted {}  {:+6.1f} %, reserved {} predicted "
+                     "{} to {}",
+                     row.label, format_bytes(row.allocated), format_bytes(row.predicted_allocated),
+                     format_bytes(row.peak), format_bytes(row.predicted_peak), 100 * row.error(),
+                     format_bytes(row.reserved), format_bytes(row.predicted_low), format_bytes(row.predicted_high));
+}
+
+void print_table(const std::vector<simulate::Accuracy>& accuracies) {
   fmt::print("{:48} {:>6} {:>9} {:>8} {:>8} {:>8} {:>6} {:>8}\n", "source", "rows", "predicted", "mean", "absolute",
              "p95", "tau", "regret");
   for (const simulate::Accuracy& accuracy : accuracies) {
@@ -73,11 +95,14 @@ void print_table(const std::vector<simulate::ValidatedRun>& runs, const std::vec
   }
 }
 
-int validate(const Arguments& arguments) {
-  const auto runs = simulate::validate_runs(simulate::read_measured(arguments.measured), arguments.machine);
-  auto accuracies = simulate::accuracies(runs);
+template <typename Row>
+int report(const Arguments& arguments, const std::vector<Row>& rows) {
+  std::vector<simulate::Accuracy> accuracies = simulate::accuracies(rows);
   if (!arguments.wants_json) {
-    print_table(runs, accuracies, arguments.wants_rows);
+    if (arguments.wants_rows) {
+      for (const Row& row : rows) fmt::print("{}\n", line(row));
+    }
+    print_table(accuracies);
     return kDone;
   }
   json document;
@@ -87,10 +112,16 @@ int validate(const Arguments& arguments) {
   for (const auto& accuracy : accuracies) document["sources"].push_back(describe(accuracy));
   if (arguments.wants_rows) {
     document["rows"] = json::array();
-    for (const auto& run : runs) document["rows"].push_back(describe(run));
+    for (const Row& row : rows) document["rows"].push_back(describe(row));
   }
   print_json(document);
   return kDone;
+}
+
+int validate(const Arguments& arguments) {
+  const simulate::Table table = simulate::read_table(arguments.measured);
+  if (simulate::is_memory_table(table)) return report(arguments, simulate::validate_memory(table, arguments.machine));
+  return report(arguments, simulate::validate_runs(simulate::measured_runs(table), arguments.machine));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ Recipe megatron() {
   recipe.reduces_while_backward = false;
   recipe.hides_tensor_backward = true;
   recipe.fills_stages = true;
+  recipe.embedding_bytes = 1;  // dropout's mask
   return recipe;
 }
 
@@ -36,6 +37,7 @@ Recipe deepspeed_bf16() {
   recipe.name = "deepspeed-bf16";
   recipe.bytes_fixed = 8;
   recipe.shards_always = true;
+  recipe.embedding_bytes = 3;
   return recipe;
 }
 

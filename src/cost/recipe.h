@@ -7,7 +7,8 @@
 //   deepspeed        Megatron-DeepSpeed with fp16 ZeRO-1: weights 2; master, moments 12 and gradients 2 in shards. Its
 //                    peak holds the unsharded 16-bit gradients and a bucket of 5e8 elements beside (DeepSpeed's
 //                    reduce_bucket_size). Seen in the log of 175B on Frontier (validation/memory.csv).
-//   deepspeed-bf16   its bf16 optimizer: weights 2, gradients 2 and 4; 12 in shards. Seen in the log of LUMI.
+//   deepspeed-bf16   its bf16 optimizer: weights 2, gradients 2 and 4; 12 in shards. Seen in the log of LUMI, whose model
+//                    has a norm after the embedding (BLOOM), so that the first stage keeps 2 bytes more than the mask.
 //   ridgeline        this program: cost/memory.h
 #pragma once
 
@@ -32,6 +33,7 @@ struct Recipe {
   bool scatters_messages = true;       // a message between stages is cut over the tensor axis and gathered again
   bool fills_stages = false;           // stages hold ceil(layers / stages) layers, the last one what is left
   bool keeps_unsharded_gradients = false;  // at the peak, beside the shards
+  double embedding_bytes = 0;          // of an element of the stream, kept of the embedding in other programs' recipes
   double bucket_elements = 0;          // of a reduction buffer beside the gradients
 };
 

@@ -10,6 +10,7 @@ namespace ridgeline::simulate {
 
 class Table {
  public:
+  const std::string& file_name() const { return file_name_; }
   const std::vector<std::string>& columns() const { return columns_; }
   size_t rows() const { return cells_.size(); }
   bool has(const std::string& column) const;

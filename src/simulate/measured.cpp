@@ -218,20 +218,12 @@ std::vector<MeasuredRun> measured_runs(const Table& table) {
   if (table.has("# GPUs") && table.has("iteration time (ms)")) return vtrain(table);
   if (table.has("source") && table.has("gpu_count") && table.has("global_batch")) return published(table);
   throw InputError(
-      "this table's columns are not known: expected those of validation/throughput.csv (source, system, gpu, gpu_count, "
-      "..., global_batch, ..., iteration_s)");
+      "{}: this table's columns are not known: expected those of validation/throughput.csv (source, system, gpu, gpu_count, "
+      "..., global_batch, ..., iteration_s)",
+      table.file_name());
 }
 
-std::vector<MeasuredRun> read_measured(const std::string& path) {
-  const Table table = read_table(path);
-  try {
-    return measured_runs(table);
-  } catch (const InputError& error) {
-    const std::string text = error.what();
-    if (text.starts_with(path)) throw;
-    throw InputError("{}: {}", path, text);
-  }
-}
+std::vector<MeasuredRun> read_measured(const std::string& path) { return measured_runs(read_table(path)); }
 
 cost::Recipe recipe_of(const MeasuredRun& run, const spec::Machine& machine) {
   cost::Recipe recipe = cost::recipe(machine.stack.program);

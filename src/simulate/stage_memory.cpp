@@ -86,6 +86,7 @@ MemoryModel::Saved MemoryModel::published_saved(const spec::Strategy& strategy) 
   }
   if (recipe_.scatters_messages && strategy.pipeline > 1) saved.scatter = 2 * stream / t;
   saved.head = 4 * stream;
+  saved.embedding = stream * recipe_.embedding_bytes;
   return saved;
 }
 
@@ -133,7 +134,8 @@ StageMemory MemoryModel::stage(const Plan& plan, int64_t stage, int64_t layers) 
   memory.weights = count * element;
   memory.gradients = std::min(statics - memory.weights, count * (recipe_.bytes_fixed - 2));
   memory.optimizer = statics - memory.weights - memory.gradients;
-  memory.activations = micro_batches_in_flight(plan, stage) * (to_double(layers) * saved.layer + saved.scatter) +
+  const double kept = to_double(layers) * saved.layer + saved.scatter + (first ? saved.embedding : 0);
+  memory.activations = micro_batches_in_flight(plan, stage) * kept +
                        saved.rebuilt + (last ? saved.head : 0);
   memory.buffers = saved.transient + recipe_.bucket_elements * recipe_.gradient_bytes;
   if (recipe_.keeps_unsharded_gradients && strategy.zero_stage >= 1) {

@@ -39,7 +39,7 @@ class MemoryModel {
     double embedding = 0, layer = 0, head = 0, head_tied = 0;
   };
   struct Saved {
-    double layer = 0, head = 0, rebuilt = 0, scatter = 0, transient = 0;
+    double layer = 0, embedding = 0, head = 0, rebuilt = 0, scatter = 0, transient = 0;
   };
   const Elements& elements(int64_t tensor);
   const Saved& saved(const spec::Strategy& strategy);
