@@ -1,59 +1,17 @@
-// Reading side of core/schema.h: the only file that knows the TOML parser.
+// Reading side of core/schema.h.
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "core/error.h"
 #include "core/schema.h"
 #include "core/schema_key.h"
 #include "core/text.h"
+#include "core/toml_text.h"
 
 namespace ridgeline {
 namespace {
-
-constexpr size_t kLargestFile = size_t{1} << 20;
-// toml++ frees nested tables recursively, and version 3.3 does not bound the depth that a dotted key makes.
-constexpr size_t kMostDots = 200;
-
-std::string read_whole(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw InputError("{}: cannot read: {}; expected a TOML file", path, std::strerror(errno));
-  std::string text(kLargestFile + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad() || (stream.fail() && !stream.eof())) {
-    throw InputError("{}: cannot read: {}; expected a TOML file", path, std::strerror(errno));
-  }
-  text.resize(static_cast<size_t>(stream.gcount()));
-  if (text.size() > kLargestFile) throw InputError("{}: larger than 1 MiB: this is no configuration file", path);
-  return text;
-}
-
-void refuse_deep_keys(std::string_view text, const std::string& file_name) {
-  size_t dots = 0;
-  size_t line = 1;
-  for (const char character : text) {
-    if (character == '\n') ++line;
-    if (character == '.') ++dots;
-    if (std::strchr("\n=,[]{}#", character) != nullptr && character != '\0') dots = 0;
-    if (dots > kMostDots) throw InputError("{}:{}: a name with more than {} dots", file_name, line, kMostDots);
-  }
-}
-
-toml::table parse(std::string_view text, const std::string& file_name) {
-  refuse_deep_keys(text, file_name);
-  try {
-    return toml::parse(text, file_name);
-  } catch (const toml::parse_error& error) {
-    throw InputError("{}:{}: not valid TOML: {}", file_name, error.source().begin.line,
-                     std::string(error.description()));
-  }
-}
 
 // What stands there, for an error text.
 std::string found_text(const toml::node& node) {
@@ -214,10 +172,10 @@ class Schema::Reader {
   std::vector<Leaf> leaves_;
 };
 
-void Schema::read_file(const std::string& path) { read_text(read_whole(path), path); }
+void Schema::read_file(const std::string& path) { read_text(read_text_file(path, "a TOML file"), path); }
 
 void Schema::read_text(const std::string& text, const std::string& file_name) {
-  Reader(*this, file_name).read(parse(text, file_name));
+  Reader(*this, file_name).read(parse_toml(text, file_name));
 }
 
 void Schema::set(const std::string& name, const std::string& value) {
@@ -228,9 +186,8 @@ void Schema::set(const std::string& name, const std::string& value) {
   // A bare word is a string; so is any text for a key that holds one, such as a path with a '#'.
   if (!wants_text || is_quoted) {
     try {
-      refuse_deep_keys(value, "--set");
-      parsed = toml::parse("value = " + value + "\n");
-    } catch (const toml::parse_error&) {
+      parsed = parse_toml("value = " + value + "\n", "--set");
+    } catch (const InputError&) {
     }
   }
   if (parsed.size() != 1 || !parsed.contains("value")) {

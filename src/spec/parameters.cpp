@@ -141,8 +141,13 @@ std::vector<ParameterSpec> declare_parameters(const ModelSpec& model, const Stra
 }
 
 int64_t parameter_count(const ModelSpec& model) {
+  // Layers are alike: one is declared and counted for all.
+  ModelSpec one_layer = model;
+  one_layer.layers = 1;
   int64_t total = 0;
-  for (const ParameterSpec& parameter : declare_parameters(model, Strategy{})) total += parameter.elements();
+  for (const ParameterSpec& parameter : declare_parameters(one_layer, Strategy{})) {
+    total += parameter.elements() * (parameter.name.starts_with("layers.") ? model.layers : 1);
+  }
   return total;
 }
 

@@ -1,0 +1,52 @@
+#include "core/toml_text.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "core/error.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr size_t kLargestFile = size_t{1} << 20;
+// toml++ frees nested tables recursively, and version 3.3 does not bound the depth that a dotted key makes.
+constexpr size_t kMostDots = 200;
+
+void refuse_deep_keys(std::string_view text, const std::string& file_name) {
+  size_t dots = 0;
+  size_t line = 1;
+  for (const char character : text) {
+    if (character == '\n') ++line;
+    if (character == '.') ++dots;
+    if (std::strchr("\n=,[]{}#", character) != nullptr && character != '\0') dots = 0;
+    if (dots > kMostDots) throw InputError("{}:{}: a name with more than {} dots", file_name, line, kMostDots);
+  }
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path, const std::string& expected) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw InputError("{}: cannot read: {}; expected {}", path, std::strerror(errno), expected);
+  std::string text(kLargestFile + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad() || (stream.fail() && !stream.eof())) {
+    throw InputError("{}: cannot read: {}; expected {}", path, std::strerror(errno), expected);
+  }
+  text.resize(static_cast<size_t>(stream.gcount()));
+  if (text.size() > kLargestFile) throw InputError("{}: larger than 1 MiB: this is no configuration file", path);
+  return text;
+}
+
+toml::table parse_toml(std::string_view text, const std::string& file_name) {
+  refuse_deep_keys(text, file_name);
+  try {
+    return toml::parse(text, file_name);
+  } catch (const toml::parse_error& error) {
+    throw InputError("{}:{}: not valid TOML: {}", file_name, error.source().begin.line,
+                     std::string(error.description()));
+  }
+}
+
+}  // namespace ridgeline
