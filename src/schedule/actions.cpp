@@ -35,6 +35,10 @@ Schedule make_forward_schedule(int64_t stages, int64_t micro_batches) {
 }
 
 std::optional<Place> holder(const Schedule& schedule, int64_t global_stage) {
+  if (global_stage < 0 || global_stage >= schedule.global_stages()) return std::nullopt;
+  // Where chunks go round the stages, as in most schedules; else wherever the table says.
+  const Place usual{global_stage % schedule.stages, global_stage / schedule.stages};
+  if (schedule.global_stage[usual.stage][usual.chunk] == global_stage) return usual;
   for (int64_t stage = 0; stage < schedule.stages; ++stage) {
     for (int64_t chunk = 0; chunk < schedule.chunks_per_stage; ++chunk) {
       if (schedule.global_stage[stage][chunk] == global_stage) return Place{stage, chunk};

@@ -68,6 +68,10 @@ struct Schedule {
 // The schedule of one training step. Throws InputError where stages or micro_batches is below one.
 Schedule make_schedule(spec::ScheduleKind kind, int64_t stages, int64_t micro_batches);
 
+// Interleaved 1F1B with `chunks` of the model on each stage (schedule/interleaved.cpp). Throws InputError where there are
+// less than two stages or micro_batches does not divide by them.
+Schedule make_interleaved_schedule(int64_t stages, int64_t chunks, int64_t micro_batches);
+
 // Forward passes alone, for evaluation. Throws InputError as make_schedule does.
 Schedule make_forward_schedule(int64_t stages, int64_t micro_batches);
 

@@ -9,6 +9,7 @@ namespace ridgeline::schedule {
 
 Schedule gpipe(int64_t stages, int64_t micro_batches);
 Schedule one_f_one_b(int64_t stages, int64_t micro_batches);
+Schedule interleaved(int64_t stages, int64_t chunks, int64_t micro_batches);  // m divides by p
 Schedule forward_only(int64_t stages, int64_t micro_batches);
 
 // A schedule without actions where stage s holds global stage s.

@@ -286,14 +286,32 @@ std::vector<StageReport> Evaluator::stages(const Plan& plan) {
   return reports;
 }
 
-Timeline Evaluator::play(const Plan& plan) {
-  const schedule::Schedule schedule =
-      schedule::make_schedule(plan.strategy.schedule, plan.strategy.pipeline, plan.strategy.micro_batches());
-  std::vector<StageDurations> durations;
-  for (const StageReport& report : stages(plan)) {
-    durations.push_back({report.times.forward(), report.times.backward(), 0});
+std::vector<ChunkDurations> Evaluator::chunk_durations(const Plan& plan) {
+  const spec::Strategy& strategy = plan.strategy;
+  const std::vector<int64_t>& layers = stage_layers(strategy);
+  const UnitTimes& units = unit_times(strategy);
+  const int64_t chunks = plan.virtual_pipeline;
+  std::vector<ChunkDurations> durations;
+  for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      PassTimes times;
+      times.add(units.layer, to_double(layers[stage]) / to_double(chunks));
+      if (stage == 0 && chunk == 0) times.add(units.embedding, 1);
+      if (stage == strategy.pipeline - 1 && chunk == chunks - 1) times.add(units.head, 1);
+      const double host = 0.5e-3 * machine_.stack.micro_batch_ms / to_double(chunks);
+      durations.push_back({times.forward() + host, times.backward() + host, 0});
+    }
   }
-  return simulate::play(schedule, durations, message_seconds(plan.strategy), /*keeps_spans=*/true);
+  return durations;
+}
+
+Timeline Evaluator::play(const Plan& plan) {
+  const spec::Strategy& strategy = plan.strategy;
+  const schedule::Schedule schedule =
+      plan.virtual_pipeline > 1
+          ? schedule::make_interleaved_schedule(strategy.pipeline, plan.virtual_pipeline, strategy.micro_batches())
+          : schedule::make_schedule(strategy.schedule, strategy.pipeline, strategy.micro_batches());
+  return simulate::play(schedule, chunk_durations(plan), message_seconds(strategy), /*keeps_spans=*/true);
 }
 
 }  // namespace ridgeline::simulate

@@ -85,6 +85,7 @@ class Evaluator {
   PassTimes measure(const spec::Strategy& strategy, int64_t unit) const;
   PassTimes stage_times(const UnitTimes& units, const spec::Strategy& strategy, int64_t stage, int64_t layers) const;
   const std::vector<int64_t>& stage_layers(const spec::Strategy& strategy);
+  std::vector<ChunkDurations> chunk_durations(const Plan& plan);
   void pipeline_time(const Plan& plan, const std::vector<int64_t>& layers, Prediction& prediction);
   StepTail tail(const Plan& plan, double parameters, double last_backward) const;
   void rates(Prediction& prediction) const;

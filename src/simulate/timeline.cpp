@@ -30,7 +30,7 @@ class Mail {
 
 class Player {
  public:
-  Player(const schedule::Schedule& schedule, const std::vector<StageDurations>& durations, double message, bool keeps)
+  Player(const schedule::Schedule& schedule, const std::vector<ChunkDurations>& durations, double message, bool keeps)
       : schedule_(schedule), durations_(durations), message_(message), keeps_(keeps), mail_(schedule) {
     timeline_.busy.assign(schedule.stages, 0.0);
     clock_.assign(schedule.stages, 0.0);
@@ -63,7 +63,7 @@ class Player {
 
   bool execute(int64_t stage, const Action& action) {
     const int64_t here = schedule_.global_stage[stage][action.chunk];
-    const StageDurations& durations = durations_[stage];
+    const ChunkDurations& durations = durations_[stage * schedule_.chunks_per_stage + action.chunk];
     switch (action.kind) {
       case ActionKind::send_activation:
         mail_.activation(here, action.micro_batch) = clock_[stage] + message_;
@@ -102,7 +102,7 @@ class Player {
   }
 
   const schedule::Schedule& schedule_;
-  const std::vector<StageDurations>& durations_;
+  const std::vector<ChunkDurations>& durations_;
   double message_;
   bool keeps_;
   Mail mail_;
@@ -113,9 +113,9 @@ class Player {
 
 }  // namespace
 
-Timeline play(const schedule::Schedule& schedule, const std::vector<StageDurations>& durations, double message_seconds,
+Timeline play(const schedule::Schedule& schedule, const std::vector<ChunkDurations>& durations, double message_seconds,
               bool keeps_spans) {
-  RIDGELINE_ASSERT(static_cast<int64_t>(durations.size()) == schedule.stages);
+  RIDGELINE_ASSERT(static_cast<int64_t>(durations.size()) == schedule.global_stages());
   return Player(schedule, durations, message_seconds, keeps_spans).run();
 }
 
@@ -128,9 +128,9 @@ std::string chrome_trace(const Timeline& timeline) {
                         stage, stage);
   }
   for (const Span& span : timeline.spans) {
-    text += fmt::format(R"({{"name":"{} {}","cat":"{}","ph":"X","pid":0,"tid":{},"ts":{:.3f},"dur":{:.3f}}},)"
+    text += fmt::format(R"({{"name":"{} {}.{}","cat":"{}","ph":"X","pid":0,"tid":{},"ts":{:.3f},"dur":{:.3f}}},)"
                         "\n",
-                        span.action.kind == ActionKind::forward ? "F" : "B", span.action.micro_batch,
+                        span.action.kind == ActionKind::forward ? "F" : "B", span.action.micro_batch, span.action.chunk,
                         to_string(span.action.kind), span.stage, span.begin * 1e6, (span.end - span.begin) * 1e6);
   }
   if (text.size() > 2) text.erase(text.size() - 2, 1);  // the last comma

@@ -22,7 +22,7 @@ TEST(Timeline, AgreesWithReplayOnEqualStages) {
         const schedule::Schedule schedule = schedule::make_schedule(kind, stages, micro_batches);
         schedule::Durations durations{.forward = 2.0, .backward_input = 1.5, .backward_weight = 2.5, .message = 0.25};
         const double expected = schedule::replay(schedule, durations).makespan;
-        const std::vector<StageDurations> stage(stages, StageDurations{2.0, 4.0, 2.5});
+        const std::vector<ChunkDurations> stage(stages, ChunkDurations{2.0, 4.0, 2.5});
         EXPECT_DOUBLE_EQ(play(schedule, stage, 0.25, false).seconds, expected)
             << to_string(kind) << ' ' << stages << ' ' << micro_batches;
       }
@@ -32,7 +32,7 @@ TEST(Timeline, AgreesWithReplayOnEqualStages) {
 
 TEST(Timeline, SlowStageSetsThePace) {
   const schedule::Schedule schedule = schedule::make_schedule(ScheduleKind::one_f_one_b, 4, 100);
-  std::vector<StageDurations> stages(4, StageDurations{1.0, 2.0, 0.0});
+  std::vector<ChunkDurations> stages(4, ChunkDurations{1.0, 2.0, 0.0});
   stages[2] = {2.0, 4.0, 0.0};
   // At least what the slowest does and what stands before and after it; at most the sum of all stages once, and 99 more
   // of the slowest: forwards that run ahead may fill some of its waiting.
@@ -45,12 +45,12 @@ TEST(Timeline, RefusesAScheduleThatDoesNotEnd) {
   schedule::Schedule schedule = schedule::make_schedule(ScheduleKind::one_f_one_b, 2, 2);
   std::erase_if(schedule.actions[0],
                 [](const schedule::Action& action) { return action.kind == schedule::ActionKind::send_activation; });
-  EXPECT_THROW(play(schedule, std::vector<StageDurations>(2), 0.0, false), InternalError);
+  EXPECT_THROW(play(schedule, std::vector<ChunkDurations>(2), 0.0, false), InternalError);
 }
 
 TEST(Timeline, TraceIsJsonWithASpanForEachCompute) {
   const schedule::Schedule schedule = schedule::make_schedule(ScheduleKind::one_f_one_b, 3, 5);
-  const Timeline timeline = play(schedule, std::vector<StageDurations>(3, StageDurations{1e-3, 2e-3, 0}), 1e-4, true);
+  const Timeline timeline = play(schedule, std::vector<ChunkDurations>(3, ChunkDurations{1e-3, 2e-3, 0}), 1e-4, true);
   const auto trace = nlohmann::json::parse(chrome_trace(timeline));
   ASSERT_EQ(trace.size(), 3u + 3 * 5 * 2);
   double last = 0;
@@ -108,6 +108,28 @@ TEST_F(ClosedForm, UnequalStages) {
   expect_agreement(uneven, 0.02);
   uneven.strategy.schedule = ScheduleKind::gpipe;
   expect_agreement(uneven, 0.02);
+}
+
+TEST_F(ClosedForm, Interleaved) {
+  for (const int64_t pipeline : {2, 4, 8}) {
+    for (const int64_t chunks : {2, 3, 6}) {
+      for (const int64_t groups : {1, 2, 8}) {
+        Plan interleaved = plan(ScheduleKind::one_f_one_b, pipeline, groups * pipeline);
+        interleaved.virtual_pipeline = chunks;
+        expect_agreement(interleaved, 0.03);
+      }
+    }
+  }
+}
+
+TEST(Timeline, InterleavedBubbleIsShorterByTheChunks) {
+  for (const int64_t chunks : {1, 2, 4}) {
+    const int64_t stages = 4, micro_batches = 12;
+    const schedule::Schedule schedule = schedule::make_interleaved_schedule(stages, chunks, micro_batches);
+    const std::vector<ChunkDurations> durations(stages * chunks, ChunkDurations{1.0 / chunks, 2.0 / chunks, 0});
+    EXPECT_NEAR(play(schedule, durations, 0, false).seconds, 3.0 * micro_batches + 3.0 * (stages - 1) / chunks, 1e-9)
+        << chunks;
+  }
 }
 
 }  // namespace
