@@ -1,6 +1,10 @@
 #include "cli/plan_arguments.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "core/error.h"
+#include "spec/foreign_config.h"
 
 namespace ridgeline::cli {
 
@@ -21,6 +25,31 @@ int64_t MachineArguments::device_count(const spec::Machine& loaded) const {
                      loaded.devices_per_node);
   }
   return count;
+}
+
+spec::TrainConfig load_any_config(const std::string& path, const std::vector<std::string>& sets) {
+  if (path.ends_with(".toml")) return spec::load_train_spec(path, sets);
+  if (!sets.empty()) throw InputError("--set {}: only for configs of ours (.toml), not for {}", sets.front(), path);
+  const spec::ForeignConfig foreign = spec::read_foreign_config(path);
+  if (!foreign.has_model) {
+    throw InputError("{}: {} does not say what model it is for; give a file that does", path, foreign.format);
+  }
+  spec::TrainConfig config;
+  config.spec = foreign.spec;
+  return config;
+}
+
+spec::TrainSpec load_model(const std::string& name) {
+  const std::vector<std::string> presets = spec::model_preset_names();
+  const bool is_preset = std::find(presets.begin(), presets.end(), name) != presets.end();
+  std::error_code ignored;
+  if (!is_preset && (name.find('/') != std::string::npos || std::filesystem::is_regular_file(name, ignored))) {
+    return load_any_config(name, {}).spec;
+  }
+  spec::TrainSpec train;
+  train.model_preset = name;
+  train.model = spec::model_preset(name);
+  return train;
 }
 
 }  // namespace ridgeline::cli

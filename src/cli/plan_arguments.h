@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cost/recipe.h"
+#include "spec/config.h"
 #include "spec/machine.h"
 
 namespace ridgeline::cli {
@@ -20,5 +21,11 @@ struct MachineArguments {
   int64_t device_count(const spec::Machine& loaded) const;
   cost::Recipe recipe() const { return cost::recipe(program); }
 };
+
+// A config file of ours (.toml), or one of another program (spec/foreign_config.h).
+spec::TrainConfig load_any_config(const std::string& path, const std::vector<std::string>& sets);
+
+// A preset's name, or the path of a file that load_any_config reads (holds a '/' or a '.' before its ending).
+spec::TrainSpec load_model(const std::string& name);
 
 }  // namespace ridgeline::cli

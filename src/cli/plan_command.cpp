@@ -32,17 +32,19 @@ struct Arguments {
 };
 
 struct Question {
+  spec::TrainSpec train;  // what a written config starts from
   spec::ModelSpec model;
   spec::Machine machine;
   simulate::Evaluator evaluator;
 };
 
 Question question_of(const Arguments& arguments) {
-  spec::ModelSpec model = spec::model_preset(arguments.model);
+  const spec::TrainSpec train = load_model(arguments.model);
+  spec::ModelSpec model = train.model;
   if (arguments.sequence > 0) model.sequence = arguments.sequence;
   spec::validate(model);
   const spec::Machine machine = spec::load_machine(arguments.machine.machine);
-  return {model, machine,
+  return {train, model, machine,
           simulate::Evaluator(model, machine, arguments.machine.recipe(), spec::Precision::bf16)};
 }
 
@@ -105,12 +107,11 @@ json changes_that_fit(const Question& question, const Arguments& arguments, int6
 void write_config(const Arguments& arguments, const Question& question, const search::Ranking& ranking) {
   for (const simulate::Prediction& prediction : ranking.best) {
     if (!search::is_trainable(prediction.plan, question.model)) continue;
-    spec::TrainSpec train;
-    train.model_preset = arguments.model;
+    spec::TrainSpec train = question.train;
     train.model = question.model;
     train.strategy = prediction.plan.strategy;
     train.precision.compute = spec::Precision::bf16;
-    train.data.path = "corpus";
+    if (train.data.path.empty()) train.data.path = "corpus";
     std::ofstream stream(arguments.write);
     stream << fmt::format("# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n",
                           arguments.model, question.machine.name, describe(prediction.plan),
@@ -225,7 +226,7 @@ int plan(const Arguments& arguments) {
 void add_plan_command(CLI::App& program, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("plan", "Find the best strategies for a model on a machine");
-  command->add_option("--model", arguments->model, "a named model, such as gpt-175b")->required();
+  command->add_option("--model", arguments->model, "a named model, such as gpt-175b, or a config file of ours or of another program")->required();
   arguments->machine.add_to(*command);
   command->add_option("--global-batch", arguments->global_batch, "samples of a step")
       ->required()

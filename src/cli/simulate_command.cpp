@@ -89,7 +89,7 @@ void write_trace(const std::string& path, const simulate::Timeline& timeline) {
 
 int simulate_config(const Arguments& arguments) {
   const spec::Machine machine = spec::load_machine(arguments.machine.machine);
-  spec::TrainConfig config = spec::load_train_spec(arguments.config, arguments.sets);
+  spec::TrainConfig config = load_any_config(arguments.config, arguments.sets);
   const simulate::Plan plan = plan_of(arguments, config, arguments.machine.device_count(machine));
   simulate::Evaluator evaluator(config.spec.model, machine, arguments.machine.recipe(), config.spec.precision.compute);
   const simulate::Prediction prediction = evaluator.predict(plan);
@@ -112,7 +112,7 @@ int simulate_config(const Arguments& arguments) {
 void add_simulate_command(CLI::App& program, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("simulate", "Predict time and memory of one strategy, in depth");
-  command->add_option("config", arguments->config, "config file of `ridgeline train`")->required();
+  command->add_option("config", arguments->config, "config file of `ridgeline train`, or of another program")->required();
   command->add_option("--set", arguments->sets, "KEY=VALUE, wins over the file")->take_all();
   arguments->machine.add_to(*command);
   command->add_option("--virtual-pipeline", arguments->virtual_pipeline, "chunks a stage (interleaved 1F1B)")

@@ -1,0 +1,163 @@
+// plan, simulate and validate as a user calls them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+struct Result {
+  int exit_code = -1;
+  std::string output, errors;
+};
+
+class Planning : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/ridgeline-planning-XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ + "/" + name).rdbuf();
+    return text.str();
+  }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ + "/" + name) << text; }
+  Result run(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_ + "' && RIDGELINE_MACHINES='" RIDGELINE_SOURCE_DIR "/machines' '" RIDGELINE_COMMAND
+                                "' " + arguments + " >stdout 2>stderr </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("stdout"), read("stderr")};
+  }
+
+  std::string folder_;
+};
+
+double sum(const json& object) {
+  double total = 0;
+  for (const auto& [key, value] : object.items()) total += value.get<double>();
+  return total;
+}
+
+TEST_F(Planning, PlanGivesTheDesignsKeysBestFirst) {
+  const Result result = run("plan --model gpt-175b --machine frontier --nodes 128 --global-batch 640 --top 5 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json document = json::parse(result.output);
+  EXPECT_GT(document["considered"], 1000);
+  EXPECT_GE(document["seconds"].get<double>(), 0);
+  ASSERT_EQ(document["strategies"].size(), 5u);
+  double last = 0;
+  for (const json& entry : document["strategies"]) {
+    const json& strategy = entry["strategy"];
+    EXPECT_EQ(strategy["tensor"].get<int>() * strategy["pipeline"].get<int>() * strategy["data"].get<int>(), 1024);
+    for (const char* key : {"virtual_pipeline", "context", "expert", "zero_stage", "micro_batch", "global_batch", "recompute",
+                            "sequence_parallel", "schedule"}) {
+      EXPECT_TRUE(strategy.contains(key)) << key;
+    }
+    EXPECT_NEAR(sum(entry["time"]), entry["step_seconds"].get<double>(), 1e-9);
+    const json& memory = entry["memory"];
+    EXPECT_NEAR(memory["weights"].get<double>() + memory["gradients"].get<double>() + memory["optimizer"].get<double>() +
+                    memory["activations"].get<double>() + memory["buffers"].get<double>(),
+                memory["total"].get<double>(), 1.0);
+    EXPECT_TRUE(entry["fits"].get<bool>());
+    EXPECT_GE(entry["step_seconds"].get<double>(), last);
+    last = entry["step_seconds"];
+  }
+}
+
+TEST_F(Planning, WrittenConfigIsSimulatedAndReadByTrain) {
+  Result result = run("plan --model gpt-22b --machine frontier --nodes 4 --global-batch 64 --trainable --write best.toml --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json best = json::parse(result.output)["strategies"][0];
+  result = run("simulate best.toml --machine frontier --nodes 4 --trace trace.json --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json simulated = json::parse(result.output);
+  EXPECT_EQ(simulated["strategy"], best["strategy"]);
+  EXPECT_NEAR(simulated["step_seconds"].get<double>(), best["step_seconds"].get<double>(), 1e-9);
+  EXPECT_EQ(simulated["stages"].size(), simulated["strategy"]["pipeline"].get<size_t>());
+  const json& strategy = simulated["strategy"];
+  const size_t stages = strategy["pipeline"], micro_batches = strategy["global_batch"].get<size_t>() /
+                                                              strategy["data"].get<size_t>() /
+                                                              strategy["micro_batch"].get<size_t>();
+  EXPECT_EQ(json::parse(read("trace.json")).size(), stages + 2 * stages * micro_batches);
+}
+
+TEST_F(Planning, SaysWhatWouldFitWhereNothingDoes) {
+  const Result result = run("plan --model gpt-1t --machine frontier --nodes 16 --global-batch 128 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json document = json::parse(result.output);
+  EXPECT_TRUE(document["strategies"].empty());
+  ASSERT_FALSE(document["nearest"].empty());
+  EXPECT_GT(document["nearest"][0]["missing_bytes"].get<double>(), 0);
+  ASSERT_FALSE(document["nearest"][0]["changes"].empty());
+  EXPECT_GT(document["nearest"][0]["changes"][0]["devices"].get<int>(), 128);
+}
+
+TEST_F(Planning, WithoutNodesGivesTheCurve) {
+  const Result result = run("plan --model gpt-22b --machine frontier --global-batch 1024 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json curve = json::parse(result.output)["curve"];
+  ASSERT_GT(curve.size(), 4u);
+  for (size_t i = 1; i < curve.size(); ++i) EXPECT_GT(curve[i]["devices"], curve[i - 1]["devices"]);
+  EXPECT_LT(curve[4]["step_seconds"].get<double>(), curve[0]["step_seconds"].get<double>());
+}
+
+TEST_F(Planning, InterleavingIsPredictedAndTraced) {
+  write("run.toml", "[model]\npreset = \"gpt-22b\"\n[strategy]\npipeline = 8\nglobal_batch = 64\nrecompute = \"full\"\n"
+                    "[precision]\ncompute = \"bf16\"\n");
+  const json plain = json::parse(run("simulate run.toml --machine frontier --nodes 1 --json").output);
+  const Result result = run("simulate run.toml --machine frontier --nodes 1 --virtual-pipeline 3 --trace t.json --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json interleaved = json::parse(result.output);
+  EXPECT_LT(interleaved["time"]["bubble"].get<double>(), 0.5 * plain["time"]["bubble"].get<double>());
+  EXPECT_GT(interleaved["time"]["pipeline_comm"].get<double>(), plain["time"]["pipeline_comm"].get<double>());
+  EXPECT_EQ(json::parse(read("t.json")).size(), 8u + 8 * 64 * 3 * 2);
+}
+
+TEST_F(Planning, ValidateReportsEachSource) {
+  const Result result = run("validate --measured '" RIDGELINE_SOURCE_DIR "/validation/throughput.csv' --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json document = json::parse(result.output);
+  EXPECT_EQ(document["all"]["rows"], 20);
+  for (const json& source : document["sources"]) {
+    for (const char* key : {"source", "rows", "predicted", "mean_error", "mean_absolute_error", "p95_absolute_error",
+                            "kendall_tau", "regret"}) {
+      EXPECT_TRUE(source.contains(key)) << key;
+    }
+    if (source["source"].get<std::string>().starts_with("Dash")) {
+      EXPECT_LT(source["mean_absolute_error"], 0.08);
+    }
+  }
+}
+
+TEST_F(Planning, BadInputIsNamed) {
+  const auto refused = [&](const std::string& arguments, const char* words) {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments;
+    EXPECT_EQ(result.output, "");
+    EXPECT_THAT(result.errors, HasSubstr(words)) << arguments;
+  };
+  refused("plan --model gpt-175 --machine frontier --nodes 2 --global-batch 8", "did you mean 'gpt-175b'?");
+  refused("plan --model gpt-175b --machine frontire --nodes 2 --global-batch 8", "did you mean 'frontier'?");
+  refused("plan --model gpt-175b --machine frontier --nodes 100000 --global-batch 8", "frontier has 9408 nodes");
+  refused("plan --model gpt-175b --machine frontier --nodes 2 --devices 16 --global-batch 8", "give one of them");
+  write("run.toml", "[model]\npreset = \"gpt-22b\"\n[strategy]\ntensor = 7\n");
+  refused("simulate run.toml --machine frontier --nodes 7", "run.toml:4");
+  write("bad.toml", "[machine]\nname = \"x\"\nbase = \"frontier\"\n[device]\nmemory_gb_per_s = 1.6\nmemory_gib = 1e12\n");
+  refused("simulate run.toml --machine ./bad.toml --nodes 1", "bad.toml:6: device.memory_gib");
+  write("runs.csv", "a,b\n1,2\n");
+  refused("validate --measured runs.csv", "runs.csv");
+}
+
+}  // namespace
