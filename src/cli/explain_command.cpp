@@ -1,4 +1,5 @@
-// ridgeline explain: how a configuration of another program is understood, key by key, and the same as a config of ours.
+// ridgeline explain: how a configuration of another program is understood, key by key, and the same as a config of
+// ours.
 #include <memory>
 
 #include "cli/commands.h"
@@ -67,10 +68,11 @@ void print_settings(const char* title, const std::vector<spec::ForeignSetting>& 
   constexpr size_t column = 38;
   for (const spec::ForeignSetting& setting : settings) {
     const std::string left = harmless(setting.value.empty() ? setting.name : setting.name + " = " + setting.value);
-    fmt::print("{:{}}{}", "", kIndent, left);
     size_t cursor = kIndent + width(left);
-    if (cursor + 1 >= column) {
-      fmt::print("\n");
+    if (cursor + 1 < column) {
+      fmt::print("{:{}}{}", "", kIndent, left);
+    } else {
+      print_wrapped(left, kIndent, 0);
       cursor = 0;
     }
     print_wrapped(harmless(setting.meaning), column, cursor);
@@ -114,8 +116,8 @@ void print_text(const Arguments& arguments, const spec::ForeignConfig& config) {
 nlohmann::json json_of(const std::vector<spec::ForeignSetting>& settings) {
   nlohmann::json list = nlohmann::json::array();
   for (const spec::ForeignSetting& setting : settings) {
-    list.push_back({{"key", setting.name}, {"value", setting.value}, {"where", setting.where},
-                    {"meaning", setting.meaning}});
+    list.push_back(
+        {{"key", setting.name}, {"value", setting.value}, {"where", setting.where}, {"meaning", setting.meaning}});
   }
   return list;
 }
@@ -142,11 +144,11 @@ void print_document(const Arguments& arguments, const spec::ForeignConfig& confi
 void add_explain_command(CLI::App& program, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("explain", "Say how a configuration of another program is understood");
-  command->add_option("FILE", arguments->path,
-                      "config.json (Hugging Face), Megatron-LM script, DeepSpeed JSON, torchtitan TOML, nanotron YAML")
+  command
+      ->add_option("FILE", arguments->path,
+                   "config.json (Hugging Face), Megatron-LM script, DeepSpeed JSON, torchtitan TOML, nanotron YAML")
       ->required();
-  command->add_option("--format", arguments->format,
-                      "do not find it out: " + join(spec::foreign_format_names()))
+  command->add_option("--format", arguments->format, "do not find it out: " + join(spec::foreign_format_names()))
       ->type_name("NAME");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->footer(

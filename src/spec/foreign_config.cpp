@@ -14,7 +14,8 @@ namespace ridgeline::spec {
 namespace {
 
 constexpr const char* kFormats =
-    "a config.json of Hugging Face transformers, a shell script that starts Megatron-LM, a DeepSpeed JSON, a torchtitan "
+    "a config.json of Hugging Face transformers, a shell script that starts Megatron-LM, a DeepSpeed JSON, a "
+    "torchtitan "
     "TOML or a nanotron YAML";
 
 bool has_any(const std::vector<Setting>& settings, std::initializer_list<const char*> prefixes) {
@@ -44,14 +45,15 @@ std::string json_format(const std::vector<Setting>& settings, const std::string&
                          "/zero_optimization", "/bf16/", "/fp16/"})) {
     return "deepspeed";
   }
-  throw InputError("{}: neither \"model_type\" (Hugging Face) nor a key of DeepSpeed such as \"train_batch_size\"; expected {}",
-                   path, kFormats);
+  throw InputError(
+      "{}: neither \"model_type\" (Hugging Face) nor a key of DeepSpeed such as \"train_batch_size\"; expected {}",
+      path, kFormats);
 }
 
 std::string toml_format(const std::vector<Setting>& settings, const std::string& path) {
   if (has_any(settings, {"strategy."})) {
-    throw InputError("{}: has a [strategy]: this is a config of Ridgeline already; `ridgeline train` and `simulate` take it",
-                     path);
+    throw InputError(
+        "{}: has a [strategy]: this is a config of Ridgeline already; `ridgeline train` and `simulate` take it", path);
   }
   if (has_any(settings, {"parallelism.", "training.", "model.flavor", "job."})) return "torchtitan";
   throw InputError("{}: no table of torchtitan ([parallelism], [training], [job]); expected {}", path, kFormats);
@@ -72,11 +74,11 @@ Reader reader_of(const std::string& format) {
 }
 
 void read_settings(const std::string& text, const std::string& path, std::string format, ForeignConfig& config) {
-  const std::string syntax = format.empty()            ? syntax_of(text, path)
-                             : format == "torchtitan"  ? "toml"
-                             : format == "nanotron"    ? "yaml"
-                             : format == "megatron"    ? "shell"
-                                                       : "json";
+  const std::string syntax = format.empty()           ? syntax_of(text, path)
+                             : format == "torchtitan" ? "toml"
+                             : format == "nanotron"   ? "yaml"
+                             : format == "megatron"   ? "shell"
+                                                      : "json";
   if (syntax == "shell") return read_megatron(text, path, config);
   std::vector<Setting> settings = syntax == "json"   ? settings_of_json(text, path)
                                   : syntax == "toml" ? settings_of_toml(text, path)

@@ -8,7 +8,8 @@
 //
 // Nothing is guessed silently: every setting of the file stands in exactly one of the lists below, with how it was
 // understood or why not; what the foreign program would fill in is listed as assumed. Files are hostile until checked:
-// size, depth, number of settings, numbers out of range and wrong types are InputErrors with file, line or pointer, key.
+// size, depth, number of settings, numbers out of range and wrong types are InputErrors with file, line or pointer,
+// key.
 #pragma once
 
 #include <string>
@@ -34,8 +35,8 @@ struct ForeignConfig {
   std::vector<ForeignSetting> understood;  // each sets keys of `spec`
   std::vector<ForeignSetting> beyond;      // understood, but no key of `spec` can say it yet
   std::vector<ForeignSetting> ignored;
-  std::vector<std::string> assumed;        // keys that follow from the foreign program's defaults
-  std::vector<std::string> missing;        // what the file cannot say and a run needs
+  std::vector<std::string> assumed;  // keys that follow from the foreign program's defaults
+  std::vector<std::string> missing;  // what the file cannot say and a run needs
 };
 
 // The formats' names: "huggingface", "megatron", "deepspeed", "torchtitan", "nanotron".

@@ -19,13 +19,13 @@ void read_batch(Reading& reading) {
   if (has_global && has_micro && steps) {
     const int64_t samples = strategy.micro_batch * *steps;
     if (strategy.global_batch % samples != 0) {
-      reading.refuse("/train_batch_size",
-                     fmt::format("a multiple of train_micro_batch_size_per_gpu * gradient_accumulation_steps = {}",
-                                 samples));
+      reading.refuse(
+          "/train_batch_size",
+          fmt::format("a multiple of train_micro_batch_size_per_gpu * gradient_accumulation_steps = {}", samples));
     }
-    reading.understood("/gradient_accumulation_steps",
-                       fmt::format("{} data parallel devices, from the three batch sizes",
-                                   strategy.global_batch / samples));
+    reading.understood(
+        "/gradient_accumulation_steps",
+        fmt::format("{} data parallel devices, from the three batch sizes", strategy.global_batch / samples));
     set_devices(reading, {strategy.global_batch / samples, strategy.tensor, strategy.pipeline});
   } else if (steps) {
     const char* known = has_global ? "follows from global_batch, micro_batch and the devices" : "of each device";

@@ -52,7 +52,7 @@ std::vector<Setting> settings_of_json(std::string_view text, const std::string& 
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end) keys.pop_back();
     if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      throw InputError("{}: the key \"{}\" stands there twice; keep one", file, parsed.get<std::string>());
+      throw InputError("{}: the key \"{}\" stands there twice; keep one", file, shortened(parsed.get<std::string>()));
     }
     return true;
   };

@@ -66,8 +66,9 @@ void ignore_what_costs_nothing(Reading& reading, const std::string& prefix) {
   reading.ignore_below(prefix + "layer_types", "attention is counted over the whole sequence");
   reading.ignore({"router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "norm_topk_prob"},
                  "of the router's loss and scale; no size changes", prefix);
-  reading.ignore({"pretraining_tp", "use_cache", "pad_token_id", "bos_token_id", "eos_token_id", "_attn_implementation"},
-                 "of running the model, not of its shape", prefix);
+  reading.ignore(
+      {"pretraining_tp", "use_cache", "pad_token_id", "bos_token_id", "eos_token_id", "_attn_implementation"},
+      "of running the model, not of its shape", prefix);
 }
 
 }  // namespace
@@ -95,8 +96,9 @@ void read_llama_shape(Reading& reading, const std::string& prefix, const std::st
     if (*activation != "silu" && *activation != "swish") reading.refuse(prefix + "hidden_act", "\"silu\"");
     reading.understood(prefix + "hidden_act", "model.gated_mlp = true");
   }
-  reading.assume(fmt::format("norm = \"rms_norm\", positions = \"rotary\", gated_mlp = true, biases = \"{}\"{} (every {})",
-                             to_string(model.biases), model.qk_norm ? ", qk_norm = true" : "", kind));
+  reading.assume(
+      fmt::format("norm = \"rms_norm\", positions = \"rotary\", gated_mlp = true, biases = \"{}\"{} (every {})",
+                  to_string(model.biases), model.qk_norm ? ", qk_norm = true" : "", kind));
   ignore_what_costs_nothing(reading, prefix);
 }
 

@@ -33,7 +33,8 @@ void read_mlp(Reading& reading) {
   if (!reading.set("--ffn-hidden-size", model.ffn_hidden, "model.ffn_hidden", 1) && model.gated_mlp) {
     // So that three matrices hold what two of 4 * hidden would, in steps of 64.
     model.ffn_hidden = 4 * model.hidden * 2 / 3 / 64 * 64;
-    reading.assume(fmt::format("model.ffn_hidden = {} (8/3 of hidden, in steps of 64, with --swiglu)", model.ffn_hidden));
+    reading.assume(
+        fmt::format("model.ffn_hidden = {} (8/3 of hidden, in steps of 64, with --swiglu)", model.ffn_hidden));
   }
   reading.ignore({"--squared-relu", "--openai-gelu", "--onnx-safe", "--quick-geglu"},
                  "another function at the same place: values change, sizes do not");
@@ -199,9 +200,8 @@ int64_t read_axes(Reading& reading) {
 void read_recomputation(Reading& reading) {
   Recompute& recompute = reading.config().spec.strategy.recompute;
   const auto understood = [&](const char* name) {
-    const char* remark = recompute == Recompute::selective
-                             ? " (Megatron's repeats attention scores, Ridgeline's norms and GELU)"
-                             : "";
+    const char* remark =
+        recompute == Recompute::selective ? " (Megatron's repeats attention scores, Ridgeline's norms and GELU)" : "";
     reading.understood(name, assignment("strategy.recompute", to_string(recompute)) + remark);
   };
   if (const auto granularity = reading.text("--recompute-granularity")) {
@@ -211,7 +211,8 @@ void read_recomputation(Reading& reading) {
     recompute = *granularity == "full" ? Recompute::full : Recompute::selective;
     understood("--recompute-granularity");
   }
-  for (const char* name : {"--checkpoint-activations", "--deepspeed-activation-checkpointing", "--recompute-activations"}) {
+  for (const char* name :
+       {"--checkpoint-activations", "--deepspeed-activation-checkpointing", "--recompute-activations"}) {
     if (!reading.boolean(name).value_or(false)) continue;
     recompute = std::string(name) == "--recompute-activations" ? Recompute::selective : Recompute::full;
     understood(name);
@@ -222,7 +223,8 @@ void read_recomputation(Reading& reading) {
   for (const char* name : {"--recompute-num-layers", "--checkpoint-num-layers"}) {
     const auto count = reading.integer(name, 1, 100'000);
     if (count && (block || *count > 1)) {
-      reading.beyond(name, fmt::format("{} layers {}", *count, block ? "a stage are recomputed" : "are recomputed at once"));
+      reading.beyond(name,
+                     fmt::format("{} layers {}", *count, block ? "a stage are recomputed" : "are recomputed at once"));
     }
     reading.ignore(name, "1: each layer by itself, as in Ridgeline");
   }
@@ -247,9 +249,9 @@ void read_devices(Reading& reading, int64_t others) {
   if (each == 0 || (nodes == 0 && !reading.has("--standalone") && reading.has("--nnodes"))) return;
   const int64_t devices = std::max<int64_t>(nodes, 1) * each;
   reading.config().devices = devices;
-  described({"--nnodes", "--num-nodes", "--nodes", "--nproc-per-node", "--num-gpus", "--ntasks-per-node",
-             "--gpus-per-node"},
-            fmt::format("{} devices in all", devices));
+  described(
+      {"--nnodes", "--num-nodes", "--nodes", "--nproc-per-node", "--num-gpus", "--ntasks-per-node", "--gpus-per-node"},
+      fmt::format("{} devices in all", devices));
   const int64_t width = data_width(reading, others);
   reading.assume(fmt::format("{} data parallel replicas ({} devices)", width, devices));
 }
@@ -278,8 +280,10 @@ void read_precision(Reading& reading) {
   for (const char* name : {"--fp8-format", "--fp8-hybrid", "--fp4-format"}) {
     if (reading.has(name)) reading.beyond(name, "matrix products in less than 16 bits");
   }
-  reading.set("--initial-loss-scale", reading.config().spec.precision.initial_loss_scale, "precision.initial_loss_scale");
-  reading.set("--loss-scale-window", reading.config().spec.precision.loss_scale_window, "precision.loss_scale_window", 1);
+  reading.set("--initial-loss-scale", reading.config().spec.precision.initial_loss_scale,
+              "precision.initial_loss_scale");
+  reading.set("--loss-scale-window", reading.config().spec.precision.loss_scale_window, "precision.loss_scale_window",
+              1);
 }
 
 // Steps, or samples that are as many steps of the global batch.
@@ -340,19 +344,36 @@ void read_optimizer(Reading& reading) {
 }
 
 void ignore_the_rest(Reading& reading) {
-  reading.ignore({"--overlap-grad-reduce", "--overlap-param-gather", "--no-async-tensor-model-parallel-allreduce",
-                  "--tp-comm-overlap", "--use-flash-attn", "--attention-backend", "--use-mcore-models",
-                  "--transformer-impl", "--no-masked-softmax-fusion", "--no-bias-gelu-fusion", "--no-bias-dropout-fusion",
-                  "--no-gradient-accumulation-fusion", "--cross-entropy-loss-fusion", "--attention-softmax-in-fp32",
-                  "--accumulate-allreduce-grads-in-fp32", "--distributed-backend", "--DDP-impl", "--moe-grouped-gemm",
-                  "--moe-token-dispatcher-type", "--moe-permute-fusion", "--manual-gc", "--cp-comm-type"},
+  reading.ignore({"--overlap-grad-reduce",
+                  "--overlap-param-gather",
+                  "--no-async-tensor-model-parallel-allreduce",
+                  "--tp-comm-overlap",
+                  "--use-flash-attn",
+                  "--attention-backend",
+                  "--use-mcore-models",
+                  "--transformer-impl",
+                  "--no-masked-softmax-fusion",
+                  "--no-bias-gelu-fusion",
+                  "--no-bias-dropout-fusion",
+                  "--no-gradient-accumulation-fusion",
+                  "--cross-entropy-loss-fusion",
+                  "--attention-softmax-in-fp32",
+                  "--accumulate-allreduce-grads-in-fp32",
+                  "--distributed-backend",
+                  "--DDP-impl",
+                  "--moe-grouped-gemm",
+                  "--moe-token-dispatcher-type",
+                  "--moe-permute-fusion",
+                  "--manual-gc",
+                  "--cp-comm-type"},
                  "how Megatron runs the same layout");
   reading.ignore({"--moe-router-load-balancing-type", "--moe-aux-loss-coeff", "--moe-router-pre-softmax",
                   "--moe-z-loss-coeff", "--moe-router-score-function", "--moe-router-dtype"},
                  "of the router's loss and scale; no size changes");
-  reading.ignore({"--data-path", "--train-data-path", "--valid-data-path", "--data-cache-path", "--split", "--vocab-file",
-                  "--merge-file", "--tokenizer-model", "--num-workers", "--mock-data", "--no-create-attention-mask-in-dataloader"},
-                 "tokenised corpora are named by data.path");
+  reading.ignore(
+      {"--data-path", "--train-data-path", "--valid-data-path", "--data-cache-path", "--split", "--vocab-file",
+       "--merge-file", "--tokenizer-model", "--num-workers", "--mock-data", "--no-create-attention-mask-in-dataloader"},
+      "tokenised corpora are named by data.path");
   reading.ignore({"--save", "--load", "--log-interval", "--eval-iters", "--tensorboard-dir", "--wandb-project",
                   "--wandb-exp-name", "--log-throughput", "--exit-interval", "--no-load-optim", "--no-load-rng",
                   "--ckpt-format", "--distributed-timeout-minutes", "--exit-duration-in-mins", "--profile",

@@ -12,9 +12,17 @@ namespace ridgeline::spec {
 namespace {
 
 // A script that starts Megatron says most of these somewhere.
-constexpr std::array kTelling = {"--num-layers", "--hidden-size", "--num-attention-heads", "--seq-length",
-                                 "--micro-batch-size", "--global-batch-size", "--tensor-model-parallel-size",
-                                 "--pipeline-model-parallel-size", "--train-iters", "--train-samples", "--lr"};
+constexpr std::array kTelling = {"--num-layers",
+                                 "--hidden-size",
+                                 "--num-attention-heads",
+                                 "--seq-length",
+                                 "--micro-batch-size",
+                                 "--global-batch-size",
+                                 "--tensor-model-parallel-size",
+                                 "--pipeline-model-parallel-size",
+                                 "--train-iters",
+                                 "--train-samples",
+                                 "--lr"};
 
 bool is_option(const std::string& word) { return word.size() > 2 && word.starts_with("--") && word[2] != '-'; }
 
@@ -64,9 +72,10 @@ ShellCommand choose_command(const std::vector<ShellCommand>& commands, const std
   }
   if (telling_words(bare) > telling_words(best)) best = bare;
   if (best.empty()) {
-    throw InputError("{}: no command with arguments of Megatron-LM found (such as --num-layers and --hidden-size); expected "
-                     "the script that starts pretrain_gpt.py, with its arguments in it",
-                     file);
+    throw InputError(
+        "{}: no command with arguments of Megatron-LM found (such as --num-layers and --hidden-size); expected "
+        "the script that starts pretrain_gpt.py, with its arguments in it",
+        file);
   }
   return best;
 }
@@ -83,9 +92,8 @@ bool is_program(const std::string& word) { return word.ends_with(".py") || word.
 MegatronArguments megatron_arguments(const std::string& text, const std::string& file) {
   ShellScript script = read_shell_script(text, file);
   const ShellCommand command = choose_command(script.commands, file);
-  const bool has_program = std::any_of(command.begin(), command.end(), [](const ShellWord& word) {
-    return is_program(word.text);
-  });
+  const bool has_program =
+      std::any_of(command.begin(), command.end(), [](const ShellWord& word) { return is_program(word.text); });
   MegatronArguments arguments{.settings = {}, .notes = std::move(script.notes)};
   std::map<std::string, size_t> index;
   bool of_launcher = has_program;

@@ -14,15 +14,6 @@ namespace {
 constexpr size_t kMostSettings = 10'000;
 constexpr size_t kLongestValue = 60;
 
-std::string shortened(const std::string& text) {
-  std::string line;
-  for (const char character : text) line += static_cast<unsigned char>(character) < 0x20 ? ' ' : character;
-  if (line.size() <= kLongestValue) return line;
-  size_t end = kLongestValue - 3;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not within a character
-  return line.substr(0, end) + "...";
-}
-
 template <typename Number>
 std::optional<Number> parse(const std::string& text) {
   Number value{};
@@ -43,6 +34,16 @@ std::optional<int64_t> whole_number(const std::string& text) {
 }
 
 }  // namespace
+
+std::string shortened(const std::string& text) {
+  std::string line;
+  for (const char character : text)
+    line += static_cast<unsigned char>(character) < 0x20 || character == 0x7f ? '?' : character;
+  if (line.size() <= kLongestValue) return line;
+  size_t end = kLongestValue - 3;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not within a character
+  return line.substr(0, end) + "...";
+}
 
 Reading::Reading(ForeignConfig& config, std::vector<Setting> settings, std::string file)
     : config_(config), file_(std::move(file)) {

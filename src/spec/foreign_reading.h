@@ -2,8 +2,8 @@
 // by the formats; private to the sources of spec/foreign_config.h.
 //
 //   reading.set("/num_hidden_layers", spec.model.layers, "model.layers");   // reads, checks, writes, notes the meaning
-//   if (auto stage = reading.integer("/zero_optimization/stage", 0, 3)) reading.beyond("/zero_optimization/stage", ...);
-//   reading.finish();                                                       // the rest is ignored
+//   if (auto stage = reading.integer("/zero_optimization/stage", 0, 3)) reading.beyond("/zero_optimization/stage",
+//   ...); reading.finish();                                                       // the rest is ignored
 //
 // A getter is empty where the setting is missing, null, "auto", or depends on something that the file does not hold.
 // Wrong types and numbers out of range are InputErrors. Reading a setting does not say what it means: call one of
@@ -28,7 +28,7 @@ struct Setting {
   std::string text;  // the value; a list as JSON would write it
   Type type = Type::string;
   std::string where;
-  bool untyped = false;     // from a shell: text that may be a number
+  bool untyped = false;      // from a shell: text that may be a number
   std::string unknown = {};  // "$WORLD_SIZE": what the value depends on and the file does not hold
 };
 
@@ -90,6 +90,9 @@ class Reading {
   std::map<std::string, size_t> index_;
   Sources sources_;
 };
+
+// Text of a file for a message: at most 60 characters, none that would steer a terminal.
+std::string shortened(const std::string& text);
 
 // A meaning as the lists print it: "model.layers = 32".
 std::string assignment(const std::string& key, int64_t value);

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cstring>
 #include <optional>
-#include <set>
 
 #include "core/error.h"
 #include "spec/foreign_shell_arithmetic.h"
@@ -13,7 +12,7 @@ namespace ridgeline::spec {
 namespace {
 
 constexpr size_t kMostExpanded = size_t{4} << 20;  // characters that words take up together
-constexpr size_t kWordCost = 32;                       // of a word, be it empty
+constexpr size_t kWordCost = 32;                   // of a word, be it empty
 constexpr int kDeepestExpansion = 32;
 
 bool is_name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
@@ -139,7 +138,7 @@ class ShellReader {
     for (const std::string& end : here_documents_) {
       const int start = line_;
       while (true) {
-        if (at_end()) fail(start, "the here-document does not end: expected a line '" + end + "'");
+        if (at_end()) fail(start, "the here-document does not end: expected the line that closes it");
         std::string line;
         while (!at_end() && peek() != '\n') line += next();
         if (!at_end()) next();
@@ -165,9 +164,8 @@ class ShellReader {
     std::vector<ShellWord> words = is_array ? read_array() : std::vector<ShellWord>{read_value()};
     if (conditions_ > 0) {
       const std::string value = words.empty() ? "" : words.front().text;
-      variables_[name].note =
-          fmt::format("{}:{}: {} is set under a condition or in a loop; {} is taken", file_, line, name,
-                      is_array ? "this list" : "'" + value.substr(0, 40) + "'");
+      variables_[name].note = fmt::format("{}:{}: {} is set under a condition or in a loop; {} is taken", file_, line,
+                                          name, is_array ? "this list" : "'" + value.substr(0, 40) + "'");
     }
     assign(variables_[name], std::move(words), appends, is_array);
     return true;
@@ -400,9 +398,8 @@ class ShellReader {
       ShellWord standard = read_default(depth);
       const auto found = variables_.find(name);
       if (found != variables_.end()) return value_of(name, begin, /*all=*/false);
-      script_.notes.push_back(
-          fmt::format("{}:{}: {} is not set in the file; its default '{}' is taken", file_, line_, name,
-                      standard.text.substr(0, 40)));
+      script_.notes.push_back(fmt::format("{}:{}: {} is not set in the file; its default '{}' is taken", file_, line_,
+                                          name, standard.text.substr(0, 40)));
       return {standard};
     }
     skip_to('}');
@@ -458,6 +455,8 @@ class ShellReader {
 
 }  // namespace
 
-ShellScript read_shell_script(const std::string& text, const std::string& file) { return ShellReader(text, file).read(); }
+ShellScript read_shell_script(const std::string& text, const std::string& file) {
+  return ShellReader(text, file).read();
+}
 
 }  // namespace ridgeline::spec

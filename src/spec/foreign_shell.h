@@ -1,10 +1,10 @@
 // Bash scripts, read and never run: which commands they would start, as far as the text says.
 //
-// Understood are quotes, comments, line continuations, here-documents (skipped), assignments (scalars, arrays, +=, after
-// export and the like), $NAME, ${NAME}, ${NAME[@]}, ${NAME:-default}, $((integer arithmetic)). Everything else that a
-// shell would have to work out (positional parameters, command substitution, variables that are not set in the file) makes
-// the word `unknown` in that place. Branches and loops are not followed: all their lines are read in order once, and a
-// variable set there gives a note where it is used.
+// Understood are quotes, comments, line continuations, here-documents (skipped), assignments (scalars, arrays, +=,
+// after export and the like), $NAME, ${NAME}, ${NAME[@]}, ${NAME:-default}, $((integer arithmetic)). Everything else
+// that a shell would have to work out (positional parameters, command substitution, variables that are not set in the
+// file) makes the word `unknown` in that place. Branches and loops are not followed: all their lines are read in order
+// once, and a variable set there gives a note where it is used.
 #pragma once
 
 #include <map>

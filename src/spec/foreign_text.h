@@ -1,5 +1,5 @@
-// Texts of the foreign formats as flat lists of settings. Each throws InputError, with the file and where the format has
-// lines the line, for text that is not of the format, nests deeper than 32 levels, or has a name twice.
+// Texts of the foreign formats as flat lists of settings. Each throws InputError, with the file and where the format
+// has lines the line, for text that is not of the format, nests deeper than 32 levels, or has a name twice.
 #pragma once
 
 #include <string>

@@ -41,9 +41,10 @@ void read_data_axes(Reading& reading, int64_t& data) {
   if (sharded) strategy.zero_stage = 1;
   read_other_axis(reading, table + "data_parallel_replicate_degree", replicas, "copies of the sharded model");
   if (shards && *shards == -1) {
-    reading.beyond(table + "data_parallel_shard_degree",
-                   "parameters, gradients and optimizer sharded over all devices left (ZeRO-3); strategy.zero_stage = 1 "
-                   "comes nearest");
+    reading.beyond(
+        table + "data_parallel_shard_degree",
+        "parameters, gradients and optimizer sharded over all devices left (ZeRO-3); strategy.zero_stage = 1 "
+        "comes nearest");
   } else if (shards) {
     data = replicas * *shards;
     reading.beyond(table + "data_parallel_shard_degree",
@@ -108,7 +109,8 @@ void read_batch(Reading& reading, int64_t data) {
     reading.understood("training.global_batch_size", assignment("strategy.global_batch", strategy.global_batch));
   } else if (local > 0 && data > 0) {
     strategy.global_batch = local * data;  // at most 1e18
-    reading.assume(fmt::format("strategy.global_batch = {} (local batch * data parallel width)", strategy.global_batch));
+    reading.assume(
+        fmt::format("strategy.global_batch = {} (local batch * data parallel width)", strategy.global_batch));
     reading.ignore("training.global_batch_size", "-1: it follows from the local batch");
   } else {
     reading.ignore("training.global_batch_size", "-1: it follows from the local batch and the devices");

@@ -82,7 +82,8 @@ template <typename Value>
 void require_gpt(bool holds, const char* key, const Value& found, const char* expected) {
   if (holds) return;
   throw InputError(
-      "model.{} = {}: `ridgeline train` runs the GPT family alone, which has {}; planning commands (`plan`, `simulate`) "
+      "model.{} = {}: `ridgeline train` runs the GPT family alone, which has {}; planning commands (`plan`, "
+      "`simulate`) "
       "take this model. Drop the key, or choose a GPT as model.preset",
       key, found, expected);
 }

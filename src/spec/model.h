@@ -7,36 +7,36 @@
 
 namespace ridgeline::spec {
 
-enum class Norm { layer_norm, rms_norm };      // weight and bias; weight alone
+enum class Norm { layer_norm, rms_norm };  // weight and bias; weight alone
 enum class Positions { learned, rotary };
 enum class Biases { all, attention, qkv, none };  // of which matrices; norms have theirs by their kind
 
-// Decoders with the norm before attention and MLP. The defaults are the GPT-2/GPT-3 family: learned positions, LayerNorm,
-// GELU (tanh form), biases; that is what `ridgeline train` runs so far (require_trainable). The other fields describe
-// Llama-like models (rotary positions, RMS norm, grouped key and value heads, a gated MLP) and mixtures of experts for
-// planning, where every layer has the experts in place of the MLP.
+// Decoders with the norm before attention and MLP. The defaults are the GPT-2/GPT-3 family: learned positions,
+// LayerNorm, GELU (tanh form), biases; that is what `ridgeline train` runs so far (require_trainable). The other fields
+// describe Llama-like models (rotary positions, RMS norm, grouped key and value heads, a gated MLP) and mixtures of
+// experts for planning, where every layer has the experts in place of the MLP.
 struct ModelSpec {
   int64_t layers = 4;
   int64_t hidden = 128;
   int64_t heads = 4;
-  int64_t kv_heads = 0;        // heads of keys and of values; 0 means heads
-  int64_t head_width = 0;      // channels of a head; 0 means hidden / heads
-  int64_t ffn_hidden = 0;      // width of the MLP; 0 means 4 * hidden
-  int64_t vocabulary = 257;    // any size: shards may be uneven
-  int64_t sequence = 128;      // tokens in a sample, and learned positions
-  bool tied = true;            // output weight is the token embedding
+  int64_t kv_heads = 0;      // heads of keys and of values; 0 means heads
+  int64_t head_width = 0;    // channels of a head; 0 means hidden / heads
+  int64_t ffn_hidden = 0;    // width of the MLP; 0 means 4 * hidden
+  int64_t vocabulary = 257;  // any size: shards may be uneven
+  int64_t sequence = 128;    // tokens in a sample, and learned positions
+  bool tied = true;          // output weight is the token embedding
   Norm norm = Norm::layer_norm;
   Positions positions = Positions::learned;
   Biases biases = Biases::all;
-  bool gated_mlp = false;      // SwiGLU: down(silu(gate(x)) * up(x)); else down(gelu(up(x)))
-  bool qk_norm = false;        // RMS norm of each head's query and key, one weight for all heads
-  int64_t experts = 0;              // of a layer; 0: one dense MLP
-  int64_t experts_per_token = 2;    // that the router picks
-  int64_t expert_ffn_hidden = 0;    // width of an expert; 0 means ffn()
-  int64_t shared_ffn_hidden = 0;    // added widths of the experts that every token takes; 0: none
+  bool gated_mlp = false;         // SwiGLU: down(silu(gate(x)) * up(x)); else down(gelu(up(x)))
+  bool qk_norm = false;           // RMS norm of each head's query and key, one weight for all heads
+  int64_t experts = 0;            // of a layer; 0: one dense MLP
+  int64_t experts_per_token = 2;  // that the router picks
+  int64_t expert_ffn_hidden = 0;  // width of an expert; 0 means ffn()
+  int64_t shared_ffn_hidden = 0;  // added widths of the experts that every token takes; 0: none
   double norm_epsilon = 1e-5;
-  double init_std = 0.02;      // output projections of attention and MLP: init_std / sqrt(2 * layers)
-  double dropout = 0.0;        // embeddings and both residual branches
+  double init_std = 0.02;  // output projections of attention and MLP: init_std / sqrt(2 * layers)
+  double dropout = 0.0;    // embeddings and both residual branches
   double attention_dropout = 0.0;
 
   int64_t head_size() const { return head_width > 0 ? head_width : hidden / heads; }

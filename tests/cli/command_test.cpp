@@ -69,7 +69,7 @@ TEST_F(Command, VersionAndHelp) {
   const Result help = run("--help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.errors, "");
-  for (const char* command : {"train", "generate", "evaluate", "data", "checkpoint", "config"}) {
+  for (const char* command : {"train", "generate", "evaluate", "explain", "data", "checkpoint", "config"}) {
     EXPECT_THAT(help.output, HasSubstr(command));
     const Result one = run(std::string(command) + " --help");
     EXPECT_EQ(one.exit_code, 0);

@@ -1,9 +1,9 @@
 // Megatron-LM's arguments in shell scripts.
 #include <gmock/gmock.h>
 
+#include "spec/foreign_fixture.h"
 #include "spec/foreign_shell.h"
 #include "spec/foreign_shell_arithmetic.h"
-#include "spec/foreign_fixture.h"
 
 namespace ridgeline::spec {
 namespace {
@@ -123,14 +123,16 @@ TEST_F(Foreign, MegatronErrorsNameTheLine) {
   const auto of = [&](const std::string& more) { return error("s.sh", "x\npretrain_gpt.py " + kArguments + more); };
   EXPECT_EQ(of(""), "no error");
   EXPECT_THAT(of("--num-layers many"), HasSubstr("s.sh:2: --num-layers = many: expected an integer"));
-  EXPECT_THAT(of("--num-layers $LAYERS"), HasSubstr("s.sh:2: --num-layers depends on $LAYERS, which the file does not hold"));
+  EXPECT_THAT(of("--num-layers $LAYERS"),
+              HasSubstr("s.sh:2: --num-layers depends on $LAYERS, which the file does not hold"));
   EXPECT_THAT(of("--normalization Group"), HasSubstr("--normalization = Group: expected LayerNorm or RMSNorm"));
   EXPECT_THAT(of("--moe-layer-freq 2 --num-experts 4"), HasSubstr("--moe-layer-freq = 2: expected an integer 1 to 1"));
   EXPECT_THAT(of("--hidden-size 9000000000"), HasSubstr("s.sh:2: --hidden-size = 9000000000: expected"));
   EXPECT_THAT(of("--zero-stage 4"), HasSubstr("s.sh:2: --zero-stage = 4: expected an integer 0 to 3"));
   EXPECT_THAT(error("s.sh", "echo hello\n"), HasSubstr("no command with arguments of Megatron-LM found"));
-  EXPECT_THAT(error("s.sh", "torchrun --nproc-per-node 6 pretrain_gpt.py " + kArguments + "--tensor-model-parallel-size 4"),
-              HasSubstr("6 devices cannot be cut in groups of tensor * pipeline = 4 * 1"));
+  EXPECT_THAT(
+      error("s.sh", "torchrun --nproc-per-node 6 pretrain_gpt.py " + kArguments + "--tensor-model-parallel-size 4"),
+      HasSubstr("6 devices cannot be cut in groups of tensor * pipeline = 4 * 1"));
 }
 
 TEST_F(Foreign, MegatronLastArgumentWinsAndStagesMayDiffer) {
@@ -149,10 +151,10 @@ TEST_F(Foreign, MegatronLastArgumentWinsAndStagesMayDiffer) {
 }
 
 TEST_F(Foreign, BareArgumentsAndMixtures) {
-  const ForeignConfig config =
-      read("arguments.txt",
-           "--num-layers 8\n--hidden-size 64 --num-attention-heads 4\n--seq-length 32\n--vocab-size 99\n--num-experts 8\n"
-           "--moe-router-topk 2 --moe-ffn-hidden-size 32 --expert-model-parallel-size 4 --micro-batch-size 1\n");
+  const ForeignConfig config = read(
+      "arguments.txt",
+      "--num-layers 8\n--hidden-size 64 --num-attention-heads 4\n--seq-length 32\n--vocab-size 99\n--num-experts 8\n"
+      "--moe-router-topk 2 --moe-ffn-hidden-size 32 --expert-model-parallel-size 4 --micro-batch-size 1\n");
   EXPECT_EQ(config.spec.model.experts, 8);
   EXPECT_EQ(config.spec.model.expert_ffn_hidden, 32);
   EXPECT_THAT(meaning(config.beyond, "--expert-model-parallel-size"), HasSubstr("experts spread over 4 devices"));

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "spec/config.h"
-#include "spec/parameters.h"
 #include "spec/foreign_fixture.h"
+#include "spec/parameters.h"
 
 namespace ridgeline::spec {
 namespace {
@@ -57,8 +57,9 @@ const std::string kShape =
 TEST_F(Foreign, WhatAModelSpecCannotSayIsRefused) {
   const auto of = [&](const std::string& more) { return error("c.json", "{" + kShape + ", " + more + "}"); };
   EXPECT_EQ(of(R"("model_type": "llama", "max_position_embeddings": 128)"), "no error");
-  EXPECT_THAT(of(R"("model_type": "lama")"), HasSubstr("c.json: /model_type = lama: expected one of gpt2, llama, mistral, "
-                                                       "mixtral, qwen2, qwen3, qwen3_moe; did you mean 'llama'?"));
+  EXPECT_THAT(of(R"("model_type": "lama")"),
+              HasSubstr("c.json: /model_type = lama: expected one of gpt2, llama, mistral, "
+                        "mixtral, qwen2, qwen3, qwen3_moe; did you mean 'llama'?"));
   EXPECT_THAT(of(R"("model_type": "llama", "hidden_act": "gelu")"), HasSubstr("/hidden_act = gelu: expected \"silu\""));
   EXPECT_THAT(of(R"("model_type": "llama", "mlp_bias": true)"), HasSubstr("/mlp_bias = true: expected false"));
   EXPECT_THAT(of(R"("model_type": "qwen3_moe", "moe_intermediate_size": 8, "decoder_sparse_step": 2)"),

@@ -41,10 +41,12 @@ TEST_F(Foreign, DeepSpeedErrorsNameThePointer) {
               HasSubstr("d.json: /train_batch_size = 100: expected a multiple of train_micro_batch_size_per_gpu * "
                         "gradient_accumulation_steps = 24"));
   EXPECT_THAT(error("d.json", R"({"zero_optimization": {"stage": 7}})"), HasSubstr("/zero_optimization/stage = 7"));
-  EXPECT_THAT(error("d.json", R"({"train_batch_size": 1.5})"), HasSubstr("/train_batch_size = 1.5: expected an integer"));
+  EXPECT_THAT(error("d.json", R"({"train_batch_size": 1.5})"),
+              HasSubstr("/train_batch_size = 1.5: expected an integer"));
   EXPECT_THAT(error("d.json", R"({"train_batch_size": 8, "optimizer": {"params": {"betas": [0.9]}}})"),
               HasSubstr("/optimizer/params/betas = [0.9]: expected a list of 2 numbers"));
-  EXPECT_THAT(error("d.json", R"({"bf16": {"enabled": "yes"}})"), HasSubstr("/bf16/enabled = yes: expected true or false"));
+  EXPECT_THAT(error("d.json", R"({"bf16": {"enabled": "yes"}})"),
+              HasSubstr("/bf16/enabled = yes: expected true or false"));
   EXPECT_THAT(error("d.json", R"({"train_batch_size": 1000000000, "train_micro_batch_size_per_gpu": 1,
                                   "gradient_accumulation_steps": 1, "pipeline": {"stages": 1000000},
                                   "tensor_parallel": {"autotp_size": 1000000}})"),
@@ -52,8 +54,8 @@ TEST_F(Foreign, DeepSpeedErrorsNameThePointer) {
 }
 
 TEST_F(Foreign, AWarmUpWithoutAnEndHasSteps) {
-  const ForeignConfig config =
-      read("d.json", R"({"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 500}}})");
+  const ForeignConfig config = read(
+      "d.json", R"({"train_batch_size": 8, "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 500}}})");
   EXPECT_EQ(config.spec.training.steps, 500);
   EXPECT_THAT(config.missing, Contains(HasSubstr("training.steps")));
 }
@@ -73,10 +75,12 @@ TEST_F(Foreign, TorchtitanFlavorsArePresets) {
 }
 
 TEST_F(Foreign, TorchtitanModelsOfUnknownShapeAreMissing) {
-  const ForeignConfig config = read("t.toml", "[model]\nname = \"deepseek_v3\"\nflavor = \"671B\"\n[training]\nseq_len = 64\n");
+  const ForeignConfig config =
+      read("t.toml", "[model]\nname = \"deepseek_v3\"\nflavor = \"671B\"\n[training]\nseq_len = 64\n");
   EXPECT_FALSE(config.has_model);
   EXPECT_THAT(config.missing, Contains(HasSubstr("[model]")));
-  EXPECT_THAT(error("t.toml", "[training]\nseq_len = true\n"), HasSubstr("t.toml:2: training.seq_len = true: expected an integer"));
+  EXPECT_THAT(error("t.toml", "[training]\nseq_len = true\n"),
+              HasSubstr("t.toml:2: training.seq_len = true: expected an integer"));
   EXPECT_THAT(error("t.toml", "[training\n"), HasSubstr("t.toml:1: not valid TOML"));
   std::string deep = "[parallelism]\nx = ";
   for (int i = 0; i < 60; ++i) deep += "{a = ";
@@ -101,7 +105,8 @@ TEST_F(Foreign, NanotronYaml) {
 TEST_F(Foreign, HostileYamlIsRefusedWithItsLine) {
   const auto of = [&](const std::string& text) { return error("n.yaml", text); };
   EXPECT_THAT(of("parallelism:\n  tp: two\n"), HasSubstr("n.yaml: model.model_config.num_hidden_layers is missing"));
-  EXPECT_THAT(of("model:\n  model_config:\n    num_hidden_layers: [1, 2]\n"), HasSubstr("num_hidden_layers is missing"));
+  EXPECT_THAT(of("model:\n  model_config:\n    num_hidden_layers: [1, 2]\n"),
+              HasSubstr("num_hidden_layers is missing"));
   EXPECT_THAT(of("model:\n  model_config:\n    num_hidden_layers: 1.5\n"),
               HasSubstr("n.yaml:3: model.model_config.num_hidden_layers = 1.5: expected an integer"));
   EXPECT_THAT(of("tokens: {a: 1\n"), HasSubstr("not valid YAML"));
@@ -109,7 +114,8 @@ TEST_F(Foreign, HostileYamlIsRefusedWithItsLine) {
   EXPECT_THAT(of("a: &x [1]\nb: *x\n"), HasSubstr("n.yaml:2: aliases (*name) are not read here"));
   EXPECT_THAT(of("- 1\n"), HasSubstr("n.yaml:1: expected a map at its top"));
   EXPECT_THAT(of("a: 1\n---\nb: 2\n"), HasSubstr("a second document"));
-  EXPECT_THAT(of("a: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("n.yaml:1: YAML nests deeper than 32 levels"));
+  EXPECT_THAT(of("a: " + std::string(100, '[') + std::string(100, ']')),
+              HasSubstr("n.yaml:1: YAML nests deeper than 32 levels"));
   EXPECT_THAT(of("a: " + std::string(100'000, '[')), HasSubstr("n.yaml:1: "));
   EXPECT_THAT(of("a: " + std::string(100'000, '{')), HasSubstr("n.yaml:1: "));
   std::string dashes;
