@@ -16,7 +16,7 @@ json to_json(const simulate::Plan& plan) {
                    {"data", strategy.data},
                    {"context", 1},
                    {"expert", 1},
-                   {"zero_stage", strategy.zero_stage},
+                   {"zero_stage", plan.shards_parameters ? 3 : strategy.zero_stage},
                    {"micro_batch", strategy.micro_batch},
                    {"global_batch", strategy.global_batch},
                    {"recompute", to_string(strategy.recompute)},
@@ -67,7 +67,11 @@ std::string describe(const simulate::Plan& plan) {
   if (strategy.pipeline > 1 && strategy.schedule == spec::ScheduleKind::gpipe) text += ", gpipe";
   text += fmt::format(", recompute {}", to_string(strategy.recompute));
   if (strategy.sequence_parallel) text += ", sequence parallel";
-  if (strategy.zero_stage > 0) text += fmt::format(", ZeRO-{}", strategy.zero_stage);
+  if (plan.shards_parameters) {
+    text += ", ZeRO-3";
+  } else if (strategy.zero_stage > 0) {
+    text += fmt::format(", ZeRO-{}", strategy.zero_stage);
+  }
   return text;
 }
 
@@ -82,7 +86,7 @@ std::string prediction_line(const simulate::Prediction& prediction) {
   return fmt::format(
       "{:3} {:4} {:5} {:3} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
       strategy.tensor, strategy.pipeline, strategy.data, prediction.plan.virtual_pipeline, strategy.micro_batch,
-      to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no", strategy.zero_stage,
+      to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no", prediction.plan.shards_parameters ? 3 : strategy.zero_stage,
       format_duration(prediction.step_seconds), format_count(prediction.tokens_per_second),
       prediction.tflops_per_device, 100 * prediction.mfu, 100 * prediction.hfu, format_bytes(prediction.memory.total()),
       format_bytes(prediction.memory.high), to_string(prediction.fit));

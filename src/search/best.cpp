@@ -21,7 +21,8 @@ constexpr size_t kMostNearest = 5;
 auto plan_key(const Plan& plan) {
   const spec::Strategy& s = plan.strategy;
   return std::make_tuple(s.tensor, s.pipeline, s.micro_batch, plan.virtual_pipeline, static_cast<int>(s.recompute),
-                         static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage);
+                         static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage,
+                         plan.shards_parameters);
 }
 
 bool is_better(const Prediction& a, const Prediction& b) {
@@ -122,7 +123,7 @@ Ranking rank(const simulate::Evaluator& evaluator, const Space& space, size_t ke
 }
 
 bool is_trainable(const simulate::Plan& plan, const spec::ModelSpec& model) {
-  if (plan.virtual_pipeline > 1) return false;
+  if (plan.virtual_pipeline > 1 || plan.shards_parameters) return false;
   try {
     spec::require_trainable(model);
   } catch (const InputError&) {

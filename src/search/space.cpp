@@ -75,6 +75,11 @@ void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& 
             strategy.zero_stage = zero;
             visit(plan);
           }
+          if (cut.data == 1 || cut.pipeline > 1) continue;
+          strategy.zero_stage = 1;
+          plan.shards_parameters = true;
+          visit(plan);
+          plan.shards_parameters = false;
         }
       }
     }

@@ -2,7 +2,7 @@
 // pipeline what is left of the devices, data is the rest and divides the global batch, micro-batches divide a replica's
 // share. Nothing is proposed and thrown away.
 //
-// Beside these: sequence parallelism, recomputation, ZeRO 0 and 1, both schedules, and interleaving where the layers
+// Beside these: sequence parallelism, recomputation, ZeRO 0, 1 and (without stages) 3, both schedules, and interleaving where the layers
 // divide into chunks and the micro-batches into the stages.
 #pragma once
 

@@ -144,6 +144,24 @@ double Evaluator::message_seconds(const spec::Strategy& strategy) const {
   return slice + collective_seconds(machine_, cost::MessageKind::all_gather, bytes, tensor_group(strategy));
 }
 
+PassTimes Evaluator::sharding_times(const Plan& plan, const UnitTimes& units, int64_t layers) {
+  const spec::Strategy& strategy = plan.strategy;
+  PassTimes times;
+  if (!plan.shards_parameters || strategy.data == 1) return times;
+  const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
+  const double parameters = memory_.parameters(strategy.tensor, 1, false, false);
+  const Group group = data_group(strategy);
+  const double gather = collective_seconds(machine_, cost::MessageKind::all_gather, parameters * element, group);
+  const double scatter = collective_seconds(machine_, cost::MessageKind::reduce_scatter, parameters * element, group);
+  const double slowdown = machine_.stack.overlap_slowdown, count = to_double(layers);
+  const double forward = units.layer.forward(), backward = units.layer.backward();
+  times.forward_comm = count * std::max(0.0, gather - forward);
+  times.backward_comm = count * std::max(0.0, gather + scatter - backward);
+  times.forward_compute = count * std::min(gather, forward) * slowdown;
+  times.backward_compute = count * std::min(gather + scatter, backward) * slowdown;
+  return times;
+}
+
 void Evaluator::pipeline_time(const Plan& plan, const std::vector<int64_t>& layers, Prediction& prediction) {
   const spec::Strategy& strategy = plan.strategy;
   const UnitTimes& units = unit_times(strategy);
@@ -174,16 +192,21 @@ void Evaluator::pipeline_time(const Plan& plan, const std::vector<int64_t>& laye
     sends = 2 * message * (v * m + p - 2);
     total = sum / v + (m - 1 / v) * slowest.both() + sends;
   }
+  const PassTimes sharding = sharding_times(plan, units, layers[prediction.slowest_stage]);
+  total += m * sharding.both();
+  slowest.forward_compute += sharding.forward_compute;
+  slowest.backward_compute += sharding.backward_compute;
   StepTime& time = prediction.time;
+  time.data_comm = m * (sharding.forward_comm + sharding.backward_comm);
   time.compute = m * (slowest.forward_compute + slowest.backward_compute);
   time.tensor_comm = m * (slowest.forward_comm + slowest.backward_comm);
   time.pipeline_comm = sends;
-  time.bubble = std::max(0.0, total - time.compute - time.tensor_comm - sends);
+  time.bubble = std::max(0.0, total - time.compute - time.tensor_comm - sends - time.data_comm);
 }
 
 Evaluator::StepTail Evaluator::tail(const Plan& plan, double parameters, double last_backward) const {
   const spec::Strategy& strategy = plan.strategy;
-  const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1;
+  const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1 || plan.shards_parameters;
   const bool scatters = strategy.zero_stage >= 1;
   const double gradients = parameters * recipe_.gradient_bytes;
   StepTail tail;
@@ -197,8 +220,9 @@ Evaluator::StepTail Evaluator::tail(const Plan& plan, double parameters, double 
     reduce -= hidden;
     tail.slowed = hidden * machine_.stack.overlap_slowdown;
   }
-  tail.data_comm = reduce;
-  if (sharded) {
+  tail.data_comm = plan.shards_parameters ? 0 : reduce;
+  if (plan.shards_parameters) tail.slowed = 0;
+  if (sharded && !plan.shards_parameters) {
     tail.data_comm +=
         collective_seconds(machine_, cost::MessageKind::all_gather, parameters * recipe_.parameter_bytes, group);
   }
@@ -209,8 +233,9 @@ Evaluator::StepTail Evaluator::tail(const Plan& plan, double parameters, double 
                                          ends);
   }
   // Reads of gradients for the norm and of zeroing them; gradient, master, two moments and weight in the update.
+  const double kept = plan.shards_parameters ? parameters / to_double(strategy.data) : parameters;
   const double owned = sharded ? parameters / to_double(strategy.data) : parameters;
-  const double bytes = parameters * 8 + owned * 30;
+  const double bytes = kept * 8 + owned * 30;
   tail.optimizer = bytes / (machine_.device.memory_gb_per_s * 1e9 * machine_.stack.optimizer_efficiency) +
                    machine_.stack.step_ms * 1e-3;
   return tail;
@@ -262,7 +287,7 @@ Prediction Evaluator::predict(const Plan& plan) {
   }
   const double backward = stage_times(unit_times(strategy), strategy, 0, layers.front()).backward();
   const StepTail tail = this->tail(plan, parameters, backward);
-  prediction.time.data_comm = tail.data_comm;
+  prediction.time.data_comm += tail.data_comm;
   prediction.time.optimizer = tail.optimizer;
   prediction.time.compute += tail.slowed;
   prediction.step_seconds = prediction.time.total();

@@ -13,6 +13,9 @@
 //   GPipe        sum F_s + (m-1) F + sum B_s + (m-1) B + 2 c (p-1)
 //   interleaved  sum (F_s + B_s) / v + (m - 1/v) (F + B) + 2 c v (m - 1/v) + 2 c (p-1)
 // They are those of Narayanan et al. 2021 (arXiv 2104.04473) with messages; tests hold the event simulation against them.
+// With ZeRO-3 each layer's weights are gathered before its forward and its backward, and its gradients scattered, beside
+// the compute of its neighbour: what is longer than that compute is exposed.
+//
 // After the last backward come what of the gradients' reduction is not hidden, the tied embedding's sum, the gathering
 // of parameters and the optimizer.
 #pragma once
@@ -87,6 +90,7 @@ class Evaluator {
   const std::vector<int64_t>& stage_layers(const spec::Strategy& strategy);
   std::vector<ChunkDurations> chunk_durations(const Plan& plan);
   void pipeline_time(const Plan& plan, const std::vector<int64_t>& layers, Prediction& prediction);
+  PassTimes sharding_times(const Plan& plan, const UnitTimes& units, int64_t layers);
   StepTail tail(const Plan& plan, double parameters, double last_backward) const;
   void rates(Prediction& prediction) const;
 

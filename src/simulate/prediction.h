@@ -13,6 +13,7 @@ namespace ridgeline::simulate {
 struct Plan {
   spec::Strategy strategy;         // with `data` derived
   int64_t virtual_pipeline = 1;    // chunks a stage holds (interleaved 1F1B)
+  bool shards_parameters = false;  // ZeRO-3: weights and gradients are cut over the data axis too, gathered by layer
 };
 
 // Seconds of the step on its slowest stage in which nothing but this went on; they add up to the step.

@@ -130,15 +130,25 @@ StageMemory MemoryModel::stage(const Plan& plan, int64_t stage, int64_t layers) 
   const Saved& saved = this->saved(strategy);
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
   StageMemory memory;
-  const double statics = static_bytes(strategy, count);
-  memory.weights = count * element;
-  memory.gradients = std::min(statics - memory.weights, count * (recipe_.bytes_fixed - 2));
-  memory.optimizer = statics - memory.weights - memory.gradients;
+  if (plan.shards_parameters) {
+    const double owned = count / to_double(strategy.data);
+    memory.weights = owned * element;
+    memory.gradients = owned * 4;
+    memory.optimizer = owned * (compute_ == spec::Precision::fp32 ? 8 : 12);
+    // Two layers' weights are gathered at a time, and one layer's gradients not yet scattered.
+    memory.buffers += parameters(strategy.tensor, 1, false, false) * (2 * element + 4);
+    if (first || last) memory.buffers += parameters(strategy.tensor, 0, first, last) * element;
+  } else {
+    const double statics = static_bytes(strategy, count);
+    memory.weights = count * element;
+    memory.gradients = std::min(statics - memory.weights, count * (recipe_.bytes_fixed - 2));
+    memory.optimizer = statics - memory.weights - memory.gradients;
+  }
   const double kept = to_double(layers) * saved.layer + saved.scatter + (first ? saved.embedding : 0);
   memory.activations = micro_batches_in_flight(plan, stage) * kept +
                        saved.rebuilt + (last ? saved.head : 0);
-  memory.buffers = saved.transient + recipe_.bucket_elements * recipe_.gradient_bytes;
-  if (recipe_.keeps_unsharded_gradients && strategy.zero_stage >= 1) {
+  memory.buffers += saved.transient + recipe_.bucket_elements * recipe_.gradient_bytes;
+  if (recipe_.keeps_unsharded_gradients && strategy.zero_stage >= 1 && !plan.shards_parameters) {
     memory.buffers += count * recipe_.gradient_bytes * (1 - 1 / to_double(strategy.data));
   }
   if (last) {  // logits and their gradient, a chunk of rows at a time in this program, whole in others

@@ -62,14 +62,14 @@ TEST(Space, CoversExactlyWhatIsLegal) {
 TEST(Space, NoPlanComesTwice) {
   const spec::ModelSpec model = small_model();
   const Space space{.devices = 16, .global_batch = 64};
-  std::set<std::tuple<int64_t, int64_t, int64_t, int64_t, int, int, bool, int64_t>> seen;
+  std::set<std::tuple<int64_t, int64_t, int64_t, int64_t, int, int, bool, int64_t, bool>> seen;
   int64_t count = 0;
   for (const Cut& cut : cuts(space, model)) {
     for_each_plan(space, model, cut, [&](const simulate::Plan& plan) {
       const spec::Strategy& s = plan.strategy;
       ++count;
       seen.insert({s.tensor, s.pipeline, s.micro_batch, plan.virtual_pipeline, static_cast<int>(s.recompute),
-                   static_cast<int>(s.schedule), s.sequence_parallel, s.zero_stage});
+                   static_cast<int>(s.schedule), s.sequence_parallel, s.zero_stage, plan.shards_parameters});
     });
   }
   EXPECT_EQ(static_cast<int64_t>(seen.size()), count);
