@@ -16,13 +16,14 @@ struct SystemName {
   const char* gpu;
   const char* machine;
 };
-constexpr std::array<SystemName, 15> kSystems = {{{"FORGE", "Frontier", "", "frontier-neox"},
+constexpr std::array<SystemName, 16> kSystems = {{{"FORGE", "Frontier", "", "frontier-neox"},
                                                   {"", "Frontier", "", "frontier"},
                                                   {"", "LUMI", "", "lumi"},
                                                   {"", "Selene", "", "selene"},
                                                   {"", "Perlmutter", "40", "perlmutter-40"},
                                                   {"", "Perlmutter", "", "perlmutter-80"},
                                                   {"", "Polaris", "", "polaris"},
+                                                  {"AuroraGPT", "", "", "aurora-torchtitan"},
                                                   {"", "Aurora", "", "aurora"},
                                                   {"", "Alps", "", "alps"},
                                                   {"", "Jean Zay (8x A100", "", "jean-zay-a100"},
@@ -30,7 +31,7 @@ constexpr std::array<SystemName, 15> kSystems = {{{"FORGE", "Frontier", "", "fro
                                                   {"llm-foundry", "", "A100-SXM-40", "a100-foundry-40"},
                                                   {"llm-foundry", "", "H100", "h100-foundry"},
                                                   {"", "DGX H100", "H100", "dgx-h100"},
-                                                  {"", "H100 cluster", "H100", "dgx-h100"}}};
+                                                  {"", "Eos class", "H100", "dgx-h100"}}};
 
 std::string machine_of(const std::string& source, const std::string& system, const std::string& gpu) {
   const auto holds = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
