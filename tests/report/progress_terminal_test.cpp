@@ -56,7 +56,7 @@ class PseudoTerminal {
 
 TEST(ProgressOnATerminal, LogLinesStandAboveTheLineAndTheLogIsGivenBack) {
   PseudoTerminal terminal;
-  ASSERT_TRUE(terminal.works()) << "no pseudo-terminal can be opened here";
+  if (!terminal.works()) GTEST_SKIP() << "no pseudo-terminal can be opened here (a bare root without devpts)";
   ::setenv("TERM", "xterm", 1);
   ::unsetenv("RIDGELINE_LOG");
   set_up_log();
