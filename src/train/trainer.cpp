@@ -158,6 +158,12 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
   const c10::InferenceMode no_autograd;
   checkpoint::CheckpointReader reader(checkpoint);
   const auto& state = reader.manifest().state;
+  for (const char* key : {"loss_scale", "updates", "config"}) {
+    if (!state.contains(key)) {
+      throw InputError("{}: manifest.json has no state.{}: it was not written by `ridgeline train`; use another checkpoint",
+                       checkpoint.string(), key);
+    }
+  }
   read_state(reader, *parameters_, *optimizer_);
   loss_scale_.restore(state.at("loss_scale"));
   updates_ = state.at("updates").get<int64_t>();
