@@ -80,6 +80,25 @@ void print_report(const simulate::Prediction& prediction, const std::vector<simu
   }
 }
 
+void print_parts(const std::vector<simulate::PartReport>& parts, const simulate::Evaluator& evaluator) {
+  const bool is_estimate = evaluator.machine().stack.name.starts_with("estimate");
+  fmt::print("\nkernels of a micro-batch ({} constants), of one layer, and what it keeps\n",
+             is_estimate ? "estimated" : "measured");
+  fmt::print("{:>12} {:>10} {:>10} {:>12} {:>10}\n", "part", "forward", "backward", "recomputed", "kept");
+  for (const simulate::PartReport& part : parts) {
+    fmt::print("{:>12} {:>10} {:>10} {:>12} {:>10}\n", part.name, format_duration(part.forward),
+               format_duration(part.backward), format_duration(part.recompute), format_bytes(part.saved_bytes));
+  }
+}
+
+json part_json(const simulate::PartReport& part) {
+  return {{"name", part.name},
+          {"forward_seconds", part.forward},
+          {"backward_seconds", part.backward},
+          {"recompute_seconds", part.recompute},
+          {"saved_bytes", part.saved_bytes}};
+}
+
 void write_trace(const std::string& path, const simulate::Timeline& timeline) {
   std::ofstream stream(path);
   stream << simulate::chrome_trace(timeline);
@@ -97,12 +116,15 @@ int simulate_config(const Arguments& arguments) {
   if (!arguments.trace.empty()) write_trace(arguments.trace, evaluator.play(plan));
   if (!arguments.wants_json) {
     print_report(prediction, stages, evaluator);
+    print_parts(evaluator.parts(plan), evaluator);
     return kDone;
   }
   json document = to_json(prediction);
   document["machine"] = machine.name;
   document["stages"] = json::array();
   for (const simulate::StageReport& stage : stages) document["stages"].push_back(stage_json(stage));
+  document["parts"] = json::array();
+  for (const simulate::PartReport& part : evaluator.parts(plan)) document["parts"].push_back(part_json(part));
   print_json(document);
   return kDone;
 }

@@ -28,6 +28,7 @@ class UnitWriter {
     pass(work_.backward, 3 * stream_bytes(stream_rows_));
     tensor_message(work_.forward, strategy_.sequence_parallel ? MessageKind::reduce_scatter : MessageKind::all_reduce);
     if (strategy_.sequence_parallel) tensor_message(work_.backward, MessageKind::all_gather);
+    name_part("embedding");
   }
 
   void layer() {
@@ -39,6 +40,7 @@ class UnitWriter {
     recipe_.fused_attention ? fused_attention(heads) : plain_attention(heads);
     product(rows_, query, model_.hidden);
     leave_branch();
+    name_part("attention");
     enter_branch();
     if (model_.experts > 0) {
       experts();
@@ -46,6 +48,7 @@ class UnitWriter {
       mlp(rows_, model_.ffn(), 1);
     }
     leave_branch();
+    name_part("mlp");
   }
 
   // Logits, loss and the norm before them. Never repeated.
@@ -67,6 +70,7 @@ class UnitWriter {
         work_.forward.messages.push_back({MessageKind::all_reduce, static_cast<double>(rows_) * fp32_bytes, false});
       }
     }
+    name_part("head");
   }
 
   UnitWork take() { return std::move(work_); }
@@ -74,6 +78,15 @@ class UnitWriter {
  private:
   double stream_bytes(int64_t rows) const {
     return static_cast<double>(rows) * static_cast<double>(model_.hidden) * element_;
+  }
+
+  // Names the kernels that were written since the last call.
+  void name_part(const char* part) {
+    for (Work* work : {&work_.forward, &work_.backward, &work_.recompute}) {
+      for (Kernel& kernel : work->kernels) {
+        if (*kernel.part == '\0') kernel.part = part;
+      }
+    }
   }
 
   void pass(Work& work, double bytes) { work.kernels.push_back({KernelKind::pass, 1, 0, 0, 0, 0, bytes}); }

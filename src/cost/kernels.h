@@ -34,6 +34,7 @@ struct Kernel {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   double flops = 0;
   double bytes = 0;
+  const char* part = "";  // of the unit: "embedding", "attention", "mlp" or "head"
 };
 
 enum class MessageKind { all_reduce, all_gather, reduce_scatter, all_to_all, send };

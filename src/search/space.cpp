@@ -75,7 +75,7 @@ void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& 
             strategy.zero_stage = zero;
             visit(plan);
           }
-          if (cut.data == 1 || cut.pipeline > 1) continue;
+          if (!space.shards_parameters || cut.data == 1 || cut.pipeline > 1) continue;
           strategy.zero_stage = 1;
           plan.shards_parameters = true;
           visit(plan);

@@ -21,6 +21,7 @@ struct Space {
   int64_t most_tensor = 64;
   int64_t most_chunks = 8;      // virtual_pipeline; 1: no interleaving
   int64_t most_micro_batch = 64;
+  bool shards_parameters = true;  // ZeRO-3 among the plans
 };
 
 // One way to cut the devices, which is the outer loop: work is shared between threads by it.

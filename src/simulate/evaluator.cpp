@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "cost/flops.h"
 #include "cost/kernels.h"
+#include "cost/saved_tensors.h"
 #include "cost/stages.h"
 #include "schedule/actions.h"
 #include "simulate/collective.h"
@@ -152,7 +153,8 @@ PassTimes Evaluator::sharding_times(const Plan& plan, const UnitTimes& units, in
   const double parameters = memory_.parameters(strategy.tensor, 1, false, false);
   const Group group = data_group(strategy);
   const double gather = collective_seconds(machine_, cost::MessageKind::all_gather, parameters * element, group);
-  const double scatter = collective_seconds(machine_, cost::MessageKind::reduce_scatter, parameters * element, group);
+  const double scatter = collective_seconds(machine_, cost::MessageKind::reduce_scatter,
+                                            parameters * recipe_.gradient_bytes, group);
   const double slowdown = machine_.stack.overlap_slowdown, count = to_double(layers);
   const double forward = units.layer.forward(), backward = units.layer.backward();
   times.forward_comm = count * std::max(0.0, gather - forward);
@@ -307,6 +309,32 @@ std::vector<StageReport> Evaluator::stages(const Plan& plan) {
     report.parameters = memory_.parameters(plan.strategy.tensor, layers[stage], stage == 0,
                                            stage == plan.strategy.pipeline - 1);
     reports.push_back(report);
+  }
+  return reports;
+}
+
+std::vector<PartReport> Evaluator::parts(const Plan& plan) const {
+  const spec::Strategy& strategy = plan.strategy;
+  std::vector<PartReport> reports;
+  const auto report_of = [&reports](const std::string& name) -> PartReport& {
+    for (PartReport& report : reports) {
+      if (report.name == name) return report;
+    }
+    reports.push_back({});
+    reports.back().name = name;
+    return reports.back();
+  };
+  for (const int64_t unit : {spec::embedding_unit(), spec::layer_unit(0), spec::head_unit(model_)}) {
+    const cost::UnitWork work = cost::unit_kernels(model_, strategy, compute_, recipe_, unit);
+    const auto seconds = [this](const cost::Kernel& kernel) { return kernel_seconds(machine_, compute_, kernel); };
+    for (const cost::Kernel& kernel : work.forward.kernels) report_of(kernel.part).forward += seconds(kernel);
+    for (const cost::Kernel& kernel : work.backward.kernels) report_of(kernel.part).backward += seconds(kernel);
+    for (const cost::Kernel& kernel : work.recompute.kernels) report_of(kernel.part).recompute += seconds(kernel);
+    if (recipe_.name != "ridgeline") continue;
+    for (const cost::SavedTensor& tensor : cost::saved_tensors(model_, strategy, unit)) {
+      if (!cost::is_kept(tensor, strategy.recompute)) continue;
+      report_of(tensor.part).saved_bytes += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
+    }
   }
   return reports;
 }

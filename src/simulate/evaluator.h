@@ -21,6 +21,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -53,6 +54,15 @@ struct StageReport {
   double parameters = 0;  // of a device
 };
 
+// One part of a unit: kernels alone, and what a micro-batch keeps of it for backward.
+struct PartReport {
+  std::string name;      // "embedding", "attention", "mlp" (of one layer) or "head"
+  double forward = 0;    // seconds of a micro-batch
+  double backward = 0;
+  double recompute = 0;
+  double saved_bytes = 0;  // Ridgeline's own recipe alone counts by part; else 0
+};
+
 class Evaluator {
  public:
   Evaluator(const spec::ModelSpec& model, const spec::Machine& machine, const cost::Recipe& recipe,
@@ -65,6 +75,7 @@ class Evaluator {
   MemoryModel& memory() { return memory_; }
 
   std::vector<StageReport> stages(const Plan& plan);
+  std::vector<PartReport> parts(const Plan& plan) const;
   double message_seconds(const spec::Strategy& strategy) const;
   // The pipeline's part of the step, action by action.
   Timeline play(const Plan& plan);

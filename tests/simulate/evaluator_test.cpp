@@ -79,6 +79,38 @@ TEST(Evaluator, FullestStageIsTheFullest) {
   }
 }
 
+TEST(Evaluator, PartsAddUpToTheLayer) {
+  const spec::ModelSpec model = spec::model_preset("gpt-22b");
+  spec::Machine machine = frontier();
+  machine.stack.layer_host_us = 0;
+  Evaluator evaluator(model, machine, cost::recipe("ridgeline"), spec::Precision::bf16);
+  const Plan plan = plan_of(model, 1, 8, 16, 64);
+  double forward = 0, backward = 0, saved = 0;
+  for (const PartReport& part : evaluator.parts(plan)) {
+    if (part.name == "embedding" || part.name == "head") continue;
+    forward += part.forward;
+    backward += part.backward + part.recompute;
+    saved += part.saved_bytes;
+  }
+  const StageReport stage = evaluator.stages(plan)[3];
+  EXPECT_NEAR(stage.times.forward(), stage.layers * forward, 1e-9);
+  EXPECT_NEAR(stage.times.backward(), stage.layers * backward, 1e-9);
+  EXPECT_EQ(saved, 2.0 * 2048 * 6144);  // full recomputation keeps a layer's input
+}
+
+TEST(Evaluator, ShardedParametersTradeTimeForMemory) {
+  const spec::ModelSpec model = spec::model_preset("gpt-1.3b");
+  Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
+  Plan plan = plan_of(model, 1, 1, 64, 512);
+  const Prediction whole = evaluator.predict(plan);
+  plan.shards_parameters = true;
+  const Prediction sharded = evaluator.predict(plan);
+  EXPECT_LT(sharded.memory.weights, whole.memory.weights / 60);
+  EXPECT_LT(sharded.memory.total(), whole.memory.total() - 5e9);
+  EXPECT_GT(sharded.step_seconds, whole.step_seconds);
+  EXPECT_DOUBLE_EQ(sharded.time.total(), sharded.step_seconds);
+}
+
 // The study's observations, in sign (paper-facts.md, section 6).
 class Observations : public testing::Test {
  protected:
