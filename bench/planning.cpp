@@ -74,7 +74,8 @@ int main() {
   std::printf("the same, schedule made once                     %12.0f\n", played_again_a_second());
   const auto start = Clock::now();
   const search::Ranking ranking = search::rank(evaluator, space, 10, 2);
-  std::printf("whole space of 1T on 3,072 devices, two threads  %12.4f s (must 2; Calculon over 8 minutes), %lld strategies\n",
-              seconds_since(start), static_cast<long long>(ranking.considered));
+  std::printf(
+      "whole space of 1T on 3,072 devices, two threads  %12.4f s (must 2; Calculon over 8 minutes), %lld strategies\n",
+      seconds_since(start), static_cast<long long>(ranking.considered));
   return 0;
 }

@@ -59,7 +59,8 @@ search::Ranking rank(const Question& question, const Arguments& arguments, int64
   search::Ranking ranking = search::rank(question.evaluator, space, arguments.top);
   if (ranking.considered == 0) {
     throw InputError(
-        "--global-batch {}: no strategy of {} devices divides it; data * micro-batch must, where data = devices / (tensor "
+        "--global-batch {}: no strategy of {} devices divides it; data * micro-batch must, where data = devices / "
+        "(tensor "
         "* pipeline); use a multiple of {}, or other devices",
         arguments.global_batch, devices, devices);
   }
@@ -90,10 +91,9 @@ json changes_that_fit(const Question& question, const Arguments& arguments, int6
     search::Space space;
     space.devices = devices;
     space.global_batch = arguments.global_batch;
-    const search::Ranking ranking =
-        search::rank(simulate::Evaluator(shorter, question.machine, question.evaluator.recipe(),
-                                         question.evaluator.compute()),
-                     space, 1);
+    const search::Ranking ranking = search::rank(
+        simulate::Evaluator(shorter, question.machine, question.evaluator.recipe(), question.evaluator.compute()),
+        space, 1);
     if (ranking.best.empty()) continue;
     const simulate::Prediction& best = ranking.best.front();
     changes.push_back({{"change", fmt::format("sequence {} -> {}", question.model.sequence, sequence)},
@@ -144,8 +144,8 @@ int plan_devices(const Arguments& arguments, Question& question, int64_t devices
   if (!arguments.write.empty() && !ranking.best.empty()) write_config(arguments, question, ranking);
 
   if (arguments.wants_json) {
-    json document = {{"model", arguments.model}, {"machine", question.machine.name}, {"devices", devices},
-                     {"considered", ranking.considered}, {"fitting", ranking.fitting}, {"seconds", seconds},
+    json document = {{"model", arguments.model},         {"machine", question.machine.name}, {"devices", devices},
+                     {"considered", ranking.considered}, {"fitting", ranking.fitting},       {"seconds", seconds},
                      {"strategies", json::array()}};
     for (const auto& prediction : ranking.best) document["strategies"].push_back(entry(prediction, question));
     if (ranking.best.empty()) {
@@ -229,7 +229,10 @@ int plan(const Arguments& arguments) {
 void add_plan_command(CLI::App& program, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("plan", "Find the best strategies for a model on a machine");
-  command->add_option("--model", arguments->model, "a named model, such as gpt-175b, or a config file of ours or of another program")->required();
+  command
+      ->add_option("--model", arguments->model,
+                   "a named model, such as gpt-175b, or a config file of ours or of another program")
+      ->required();
   arguments->machine.add_to(*command);
   command->add_option("--global-batch", arguments->global_batch, "samples of a step")
       ->required()

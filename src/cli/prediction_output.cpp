@@ -86,17 +86,18 @@ std::string prediction_line(const simulate::Prediction& prediction) {
   return fmt::format(
       "{:3} {:4} {:5} {:3} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
       strategy.tensor, strategy.pipeline, strategy.data, prediction.plan.virtual_pipeline, strategy.micro_batch,
-      to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no", prediction.plan.shards_parameters ? 3 : strategy.zero_stage,
-      format_duration(prediction.step_seconds), format_count(prediction.tokens_per_second),
-      prediction.tflops_per_device, 100 * prediction.mfu, 100 * prediction.hfu, format_bytes(prediction.memory.total()),
-      format_bytes(prediction.memory.high), to_string(prediction.fit));
+      to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no",
+      prediction.plan.shards_parameters ? 3 : strategy.zero_stage, format_duration(prediction.step_seconds),
+      format_count(prediction.tokens_per_second), prediction.tflops_per_device, 100 * prediction.mfu,
+      100 * prediction.hfu, format_bytes(prediction.memory.total()), format_bytes(prediction.memory.high),
+      to_string(prediction.fit));
 }
 
 std::string time_table(const simulate::Prediction& prediction) {
   const simulate::StepTime& time = prediction.time;
   const std::pair<const char*, double> parts[] = {
-      {"compute", time.compute},     {"tensor axis", time.tensor_comm}, {"stage messages", time.pipeline_comm},
-      {"bubble", time.bubble},       {"data axis", time.data_comm},     {"optimizer", time.optimizer}};
+      {"compute", time.compute}, {"tensor axis", time.tensor_comm}, {"stage messages", time.pipeline_comm},
+      {"bubble", time.bubble},   {"data axis", time.data_comm},     {"optimizer", time.optimizer}};
   std::string text;
   for (const auto& [name, seconds] : parts) {
     text += fmt::format("  {:16} {:>10}  {:5.1f} %\n", name, format_duration(seconds),
@@ -106,14 +107,10 @@ std::string time_table(const simulate::Prediction& prediction) {
 }
 
 std::string memory_table(const simulate::StageMemory& memory, double device_gib) {
-  const std::pair<const char*, double> parts[] = {{"weights", memory.weights},
-                                                  {"gradients", memory.gradients},
-                                                  {"optimizer", memory.optimizer},
-                                                  {"activations", memory.activations},
-                                                  {"buffers", memory.buffers},
-                                                  {"total", memory.total()},
-                                                  {"likely reserved", memory.low},
-                                                  {"at worst", memory.high}};
+  const std::pair<const char*, double> parts[] = {{"weights", memory.weights},     {"gradients", memory.gradients},
+                                                  {"optimizer", memory.optimizer}, {"activations", memory.activations},
+                                                  {"buffers", memory.buffers},     {"total", memory.total()},
+                                                  {"likely reserved", memory.low}, {"at worst", memory.high}};
   std::string text;
   for (const auto& [name, bytes] : parts) text += fmt::format("  {:16} {:>10}\n", name, format_bytes(bytes));
   return text + fmt::format("  {:16} {:>10}\n", "device", format_bytes(device_gib * 1024 * 1024 * 1024));

@@ -32,11 +32,12 @@ simulate::Plan plan_of(const Arguments& arguments, spec::TrainConfig& config, in
   const int64_t ranks = devices > 0 ? devices : strategy.tensor * strategy.pipeline;
   config.sources.located([&] { spec::derive_data(strategy, config.spec.model, ranks); });
   const int64_t chunks = arguments.virtual_pipeline;
-  const bool divides = config.spec.model.layers % (strategy.pipeline * chunks) == 0 &&
-                       strategy.micro_batches() % strategy.pipeline == 0;
+  const bool divides =
+      config.spec.model.layers % (strategy.pipeline * chunks) == 0 && strategy.micro_batches() % strategy.pipeline == 0;
   if (chunks > 1 && (strategy.pipeline == 1 || strategy.schedule != spec::ScheduleKind::one_f_one_b || !divides)) {
     throw InputError(
-        "--virtual-pipeline {}: interleaving needs strategy.schedule = 1f1b, at least 2 stages, layers ({}) that divide "
+        "--virtual-pipeline {}: interleaving needs strategy.schedule = 1f1b, at least 2 stages, layers ({}) that "
+        "divide "
         "by pipeline * chunks and micro-batches ({}) that divide by pipeline",
         chunks, config.spec.model.layers, strategy.micro_batches());
   }
@@ -75,8 +76,8 @@ void print_report(const simulate::Prediction& prediction, const std::vector<simu
     const double statics = report.memory.weights + report.memory.gradients + report.memory.optimizer;
     fmt::print("{:5} {:6} {:>10} {:>10} {:>10} {:>11} {:>11} {:>10}\n", stage, report.layers,
                format_count(report.parameters), format_duration(report.times.forward()),
-               format_duration(report.times.backward()), format_bytes(statics),
-               format_bytes(report.memory.activations), format_bytes(report.memory.total()));
+               format_duration(report.times.backward()), format_bytes(statics), format_bytes(report.memory.activations),
+               format_bytes(report.memory.total()));
   }
 }
 
@@ -134,7 +135,8 @@ int simulate_config(const Arguments& arguments) {
 void add_simulate_command(CLI::App& program, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("simulate", "Predict time and memory of one strategy, in depth");
-  command->add_option("config", arguments->config, "config file of `ridgeline train`, or of another program")->required();
+  command->add_option("config", arguments->config, "config file of `ridgeline train`, or of another program")
+      ->required();
   command->add_option("--set", arguments->sets, "KEY=VALUE, wins over the file")->take_all();
   arguments->machine.add_to(*command);
   command->add_option("--virtual-pipeline", arguments->virtual_pipeline, "chunks a stage (interleaved 1F1B)")

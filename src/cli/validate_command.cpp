@@ -73,11 +73,12 @@ std::string line(const simulate::ValidatedRun& run) {
 
 std::string line(const simulate::MeasuredMemory& row) {
   if (!row.why_not.empty()) return fmt::format("{:60.60}  not predicted: {}", row.label, row.why_not);
-  return fmt::format("{:60.60}  between steps {} predicted {}, peak {} predicted {}  {:+6.1f} %, reserved {} predicted "
-                     "{} to {}",
-                     row.label, format_bytes(row.allocated), format_bytes(row.predicted_allocated),
-                     format_bytes(row.peak), format_bytes(row.predicted_peak), 100 * row.error(),
-                     format_bytes(row.reserved), format_bytes(row.predicted_low), format_bytes(row.predicted_high));
+  return fmt::format(
+      "{:60.60}  between steps {} predicted {}, peak {} predicted {}  {:+6.1f} %, reserved {} predicted "
+      "{} to {}",
+      row.label, format_bytes(row.allocated), format_bytes(row.predicted_allocated), format_bytes(row.peak),
+      format_bytes(row.predicted_peak), 100 * row.error(), format_bytes(row.reserved), format_bytes(row.predicted_low),
+      format_bytes(row.predicted_high));
 }
 
 void print_table(const std::vector<simulate::Accuracy>& accuracies) {
@@ -88,9 +89,9 @@ void print_table(const std::vector<simulate::Accuracy>& accuracies) {
       fmt::print("{:48.48} {:6} {:9}\n", accuracy.source, accuracy.rows, 0);
       continue;
     }
-    fmt::print("{:48.48} {:6} {:9} {:>8} {:>8} {:>8} {:>6} {:>8}\n", accuracy.source, accuracy.rows,
-               accuracy.predicted, fmt::format("{:+.1f} %", 100 * accuracy.mean_error),
-               percent(accuracy.mean_absolute_error), percent(accuracy.p95_absolute_error),
+    fmt::print("{:48.48} {:6} {:9} {:>8} {:>8} {:>8} {:>6} {:>8}\n", accuracy.source, accuracy.rows, accuracy.predicted,
+               fmt::format("{:+.1f} %", 100 * accuracy.mean_error), percent(accuracy.mean_absolute_error),
+               percent(accuracy.p95_absolute_error),
                accuracy.kendall_tau ? fmt::format("{:.2f}", *accuracy.kendall_tau) : "-", percent(accuracy.regret));
   }
 }

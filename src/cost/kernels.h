@@ -41,8 +41,8 @@ enum class MessageKind { all_reduce, all_gather, reduce_scatter, all_to_all, sen
 
 struct Message {
   MessageKind kind = MessageKind::all_reduce;
-  double bytes = 0;    // of the whole tensor: what an all-gather ends with, a reduce-scatter begins with
-  bool hidden = false; // may run beside the product that follows it
+  double bytes = 0;     // of the whole tensor: what an all-gather ends with, a reduce-scatter begins with
+  bool hidden = false;  // may run beside the product that follows it
 };
 
 struct Work {

@@ -7,8 +7,8 @@
 //   deepspeed        Megatron-DeepSpeed with fp16 ZeRO-1: weights 2; master, moments 12 and gradients 2 in shards. Its
 //                    peak holds the unsharded 16-bit gradients and a bucket of 5e8 elements beside (DeepSpeed's
 //                    reduce_bucket_size). Seen in the log of 175B on Frontier (validation/memory.csv).
-//   deepspeed-bf16   its bf16 optimizer: weights 2, gradients 2 and 4; 12 in shards. Seen in the log of LUMI, whose model
-//                    has a norm after the embedding (BLOOM), so that the first stage keeps 2 bytes more than the mask.
+//   deepspeed-bf16   its bf16 optimizer: weights 2, gradients 2 and 4; 12 in shards. Seen in the log of LUMI, whose
+//                    model has a norm after the embedding (BLOOM): the first stage keeps 2 bytes more than the mask.
 //   ridgeline        this program: cost/memory.h
 #pragma once
 
@@ -21,20 +21,20 @@ namespace ridgeline::cost {
 
 struct Recipe {
   std::string name = "ridgeline";
-  bool fused_attention = true;         // scores are never written to memory; else they are, with softmax between
-  bool selective_is_attention = false; // "selective" recomputes scores and softmax; else outputs of norms and GELU
+  bool fused_attention = true;          // scores are never written to memory; else they are, with softmax between
+  bool selective_is_attention = false;  // "selective" recomputes scores and softmax; else outputs of norms and GELU
   double bytes_fixed = 6;
   double bytes_sharded = 12;
-  double gradient_bytes = 4;           // of an element, as reduced over the data axis
-  double parameter_bytes = 2;          // of an element, as gathered from the shards
-  bool shards_always = false;          // the optimizer is sharded whatever zero_stage says
-  bool reduces_while_backward = true;  // gradient buckets are reduced beside the last micro-batch's backward
-  bool hides_tensor_backward = false;  // all-reduce of the input's gradient runs beside the weights' gradient
-  bool scatters_messages = true;       // a message between stages is cut over the tensor axis and gathered again
-  bool fills_stages = false;           // stages hold ceil(layers / stages) layers, the last one what is left
+  double gradient_bytes = 4;               // of an element, as reduced over the data axis
+  double parameter_bytes = 2;              // of an element, as gathered from the shards
+  bool shards_always = false;              // the optimizer is sharded whatever zero_stage says
+  bool reduces_while_backward = true;      // gradient buckets are reduced beside the last micro-batch's backward
+  bool hides_tensor_backward = false;      // all-reduce of the input's gradient runs beside the weights' gradient
+  bool scatters_messages = true;           // a message between stages is cut over the tensor axis and gathered again
+  bool fills_stages = false;               // stages hold ceil(layers / stages) layers, the last one what is left
   bool keeps_unsharded_gradients = false;  // at the peak, beside the shards
-  double embedding_bytes = 0;          // of an element of the stream, kept of the embedding in other programs' recipes
-  double bucket_elements = 0;          // of a reduction buffer beside the gradients
+  double embedding_bytes = 0;  // of an element of the stream, kept of the embedding in other programs' recipes
+  double bucket_elements = 0;  // of a reduction buffer beside the gradients
 };
 
 Recipe recipe(const std::string& program);  // throws InputError that lists the names

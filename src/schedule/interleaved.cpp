@@ -1,10 +1,10 @@
 // Interleaved 1F1B (Narayanan et al. 2021, arXiv 2104.04473, section 2.2.2): stage s holds the global stages s, s + p,
 // s + 2p ... as its chunks. Micro-batches go through in groups of p: a group runs forward on chunk 0, then on chunk 1,
-// and so on, backward on the last chunk first. A stage runs 2 (p - s - 1) + (v - 1) p forwards ahead, then one forward and
-// one backward in turn.
+// and so on, backward on the last chunk first. A stage runs 2 (p - s - 1) + (v - 1) p forwards ahead, then one forward
+// and one backward in turn.
 //
-// Idle share (p - 1) / (v m + p - 1): the bubble is v times shorter than 1F1B's, for v times the messages. With two stages,
-// messages of different chunks share a link in each direction, which has to hold two of them.
+// Idle share (p - 1) / (v m + p - 1): the bubble is v times shorter than 1F1B's, for v times the messages. With two
+// stages, messages of different chunks share a link in each direction, which has to hold two of them.
 #include <algorithm>
 
 #include "core/error.h"

@@ -21,8 +21,7 @@ constexpr size_t kMostNearest = 5;
 auto plan_key(const Plan& plan) {
   const spec::Strategy& s = plan.strategy;
   return std::make_tuple(s.tensor, s.pipeline, s.micro_batch, plan.virtual_pipeline, static_cast<int>(s.recompute),
-                         static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage,
-                         plan.shards_parameters);
+                         static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage, plan.shards_parameters);
 }
 
 bool is_better(const Prediction& a, const Prediction& b) {

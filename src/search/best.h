@@ -1,8 +1,8 @@
 // The best strategies of a space: memory first, then time.
 //
 // A strategy whose memory does not fit costs no time prediction. Those that fit are ranked by step time; strategies "at
-// risk" (the allocator's worst slack would not fit) stand behind all that fit. Where nothing fits, `nearest` holds those
-// that miss by least. The result does not depend on the number of threads.
+// risk" (the allocator's worst slack would not fit) stand behind all that fit. Where nothing fits, `nearest` holds
+// those that miss by least. The result does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>

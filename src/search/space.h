@@ -2,8 +2,8 @@
 // pipeline what is left of the devices, data is the rest and divides the global batch, micro-batches divide a replica's
 // share. Nothing is proposed and thrown away.
 //
-// Beside these: sequence parallelism, recomputation, ZeRO 0, 1 and (without stages) 3, both schedules, and interleaving where the layers
-// divide into chunks and the micro-batches into the stages.
+// Beside these: sequence parallelism, recomputation, ZeRO 0, 1 and (without stages) 3, both schedules, and interleaving
+// where the layers divide into chunks and the micro-batches into the stages.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Space {
   int64_t devices = 1;
   int64_t global_batch = 1;
   int64_t most_tensor = 64;
-  int64_t most_chunks = 8;      // virtual_pipeline; 1: no interleaving
+  int64_t most_chunks = 8;  // virtual_pipeline; 1: no interleaving
   int64_t most_micro_batch = 64;
   bool shards_parameters = true;  // ZeRO-3 among the plans
 };

@@ -59,8 +59,8 @@ double collective_seconds(const spec::Machine& machine, cost::MessageKind kind, 
       const double ring = 2 * ring_latency + 2 * part;
       if (where.nodes == 1) return start + ring;
       const double hops = std::ceil(std::log2(k));
-      const double tree = 2 * hops * far_step + 2 * static_cast<double>(where.per_node - 1) * step +
-                          2 * bytes / bandwidth;
+      const double tree =
+          2 * hops * far_step + 2 * static_cast<double>(where.per_node - 1) * step + 2 * bytes / bandwidth;
       return start + std::min(ring, tree);
     }
     case cost::MessageKind::all_gather:
@@ -77,10 +77,12 @@ double send_seconds(const spec::Machine& machine, double bytes, int64_t distance
   const spec::StackFacts& stack = machine.stack;
   const double start = stack.collective_us * kMicro;
   if (distance < machine.links.pair_devices) {
-    return start + stack.node_latency_us * kMicro + bytes / (machine.links.pair_gb_per_s * kGiga * stack.pair_efficiency);
+    return start + stack.node_latency_us * kMicro +
+           bytes / (machine.links.pair_gb_per_s * kGiga * stack.pair_efficiency);
   }
   if (distance < machine.domain_devices()) {
-    return start + stack.node_latency_us * kMicro + bytes / (machine.links.node_gb_per_s * kGiga * stack.node_efficiency);
+    return start + stack.node_latency_us * kMicro +
+           bytes / (machine.links.node_gb_per_s * kGiga * stack.node_efficiency);
   }
   return start + stack.network_latency_us * kMicro + bytes / (network_share(machine) * stack.message_efficiency);
 }

@@ -1,7 +1,7 @@
 // How long a collective takes on a group of ranks, by algorithm over the levels of links.
 //
-// Ranks are numbered as the mesh does, devices of a node after each other; a group is `size` ranks, `stride` apart. With n
-// ranks on k nodes, g of them on each, S bytes of the whole tensor, a latencies, B the slowest link of the ring:
+// Ranks are numbered as the mesh does, devices of a node after each other; a group is `size` ranks, `stride` apart.
+// With n ranks on k nodes, g of them on each, S bytes of the whole tensor, a latencies, B the slowest link of the ring:
 //   all-reduce      ring 2 (n-1) a + 2 (n-1)/n S / B, or over nodes a tree 2 log2(k) a + 2 (g-1) a_node + 2 S / B
 //   all-gather, reduce-scatter   ring (n-1) a + (n-1)/n S / B
 //   all-to-all      (n-1) a + (n-1)/n S / B

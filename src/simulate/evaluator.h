@@ -7,14 +7,14 @@
 // Kernel and message times of a unit depend on few of a strategy's numbers; they are kept, so that most evaluations are
 // some arithmetic. Not safe for several threads at once: give each its own.
 //
-// Closed form with forward F_s, backward B_s of a micro-batch on stage s, m micro-batches, p stages, v chunks a stage and
-// a message of c seconds (F, B without stage: those of the slowest):
+// Closed form with forward F_s, backward B_s of a micro-batch on stage s, m micro-batches, p stages, v chunks a stage
+// and a message of c seconds (F, B without stage: those of the slowest):
 //   1F1B         sum (F_s + B_s) + (m-1) (F + B) + 2 c (m + p - 2)      where p > 1: 1F1B waits for both messages
 //   GPipe        sum F_s + (m-1) F + sum B_s + (m-1) B + 2 c (p-1)
 //   interleaved  sum (F_s + B_s) / v + (m - 1/v) (F + B) + 2 c v (m - 1/v) + 2 c (p-1)
-// They are those of Narayanan et al. 2021 (arXiv 2104.04473) with messages; tests hold the event simulation against them.
-// With ZeRO-3 each layer's weights are gathered before its forward and its backward, and its gradients scattered, beside
-// the compute of its neighbour: what is longer than that compute is exposed.
+// They are those of Narayanan et al. 2021 (arXiv 2104.04473) with messages; tests hold the event simulation against
+// them. With ZeRO-3 each layer's weights are gathered before its forward and its backward, and its gradients scattered,
+// beside the compute of its neighbour: what is longer than that compute is exposed.
 //
 // After the last backward come what of the gradients' reduction is not hidden, the tied embedding's sum, the gathering
 // of parameters and the optimizer.
@@ -37,7 +37,7 @@ namespace ridgeline::simulate {
 // Seconds of one micro-batch on one unit or stage.
 struct PassTimes {
   double forward_compute = 0;
-  double forward_comm = 0;   // tensor axis, exposed
+  double forward_comm = 0;      // tensor axis, exposed
   double backward_compute = 0;  // recomputation included
   double backward_comm = 0;
   double forward() const { return forward_compute + forward_comm; }
@@ -49,15 +49,15 @@ struct PassTimes {
 // One stage in depth.
 struct StageReport {
   int64_t layers = 0;
-  PassTimes times;       // of a micro-batch
+  PassTimes times;  // of a micro-batch
   StageMemory memory;
   double parameters = 0;  // of a device
 };
 
 // One part of a unit: kernels alone, and what a micro-batch keeps of it for backward.
 struct PartReport {
-  std::string name;      // "embedding", "attention", "mlp" (of one layer) or "head"
-  double forward = 0;    // seconds of a micro-batch
+  std::string name;    // "embedding", "attention", "mlp" (of one layer) or "head"
+  double forward = 0;  // seconds of a micro-batch
   double backward = 0;
   double recompute = 0;
   double saved_bytes = 0;  // Ridgeline's own recipe alone counts by part; else 0

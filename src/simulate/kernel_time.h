@@ -2,8 +2,8 @@
 //
 // A product takes max(FLOPs / (peak * efficiency), bytes / bandwidth, launch), with
 //   efficiency = product_efficiency * k / (k + half_depth) * t / (t + half_tokens) * fill,   t = min(m, n)
-// fill is the share of the tiles' area that holds results in the waves that the compute units run, for the best of a few
-// tile sizes (smaller tiles load more operands and reach less). The constants are the stack's (spec/machine.h).
+// fill is the share of the tiles' area that holds results in the waves that the compute units run, for the best of a
+// few tile sizes (smaller tiles load more operands and reach less). The constants are the stack's (spec/machine.h).
 #pragma once
 
 #include <vector>

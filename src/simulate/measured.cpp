@@ -229,7 +229,8 @@ std::vector<MeasuredRun> measured_runs(const Table& table) {
   if (table.has("# GPUs") && table.has("iteration time (ms)")) return vtrain(table);
   if (table.has("source") && table.has("gpu_count") && table.has("global_batch")) return published(table);
   throw InputError(
-      "{}: this table's columns are not known: expected those of validation/throughput.csv (source, system, gpu, gpu_count, "
+      "{}: this table's columns are not known: expected those of validation/throughput.csv (source, system, gpu, "
+      "gpu_count, "
       "..., global_batch, ..., iteration_s)",
       table.file_name());
 }

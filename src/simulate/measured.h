@@ -1,8 +1,8 @@
 // Recorded runs as plans: what a row of a table says was run, and how long a step took.
 //
 // Tables are told apart by their columns: those of validation/throughput.csv (the project's own form), vTrain's
-// artefact, and the step times of Korthikanti et al. 2022. A row is kept whatever it lacks; where it cannot be predicted
-// `why_not` says why: an incomplete strategy is never filled by a guess.
+// artefact, and the step times of Korthikanti et al. 2022. A row is kept whatever it lacks; where it cannot be
+// predicted `why_not` says why: an incomplete strategy is never filled by a guess.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ namespace ridgeline::simulate {
 
 struct MeasuredRun {
   std::string source;
-  std::string label;          // "runs.csv:12 GPT-175B"
-  std::string machine;        // name of a shipped machine; empty: not known
+  std::string label;    // "runs.csv:12 GPT-175B"
+  std::string machine;  // name of a shipped machine; empty: not known
   spec::ModelSpec model;
   Plan plan;
   spec::Precision compute = spec::Precision::bf16;
@@ -28,7 +28,7 @@ struct MeasuredRun {
   bool knows_attention = false;  // else the stack's program says
   int64_t devices = 0;
   double step_seconds = 0;
-  std::string why_not;        // empty: can be predicted
+  std::string why_not;  // empty: can be predicted
 };
 
 // `path`'s rows. Throws InputError where the file is none of the known forms.

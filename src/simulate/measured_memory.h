@@ -1,5 +1,5 @@
-// Recorded memory of pipeline stages beside predictions (validation/memory.csv): what was allocated between steps, and at
-// the peak of a step. Head size 128 and a vocabulary of 51,200 are those of the recorded models; tables of this form
+// Recorded memory of pipeline stages beside predictions (validation/memory.csv): what was allocated between steps, and
+// at the peak of a step. Head size 128 and a vocabulary of 51,200 are those of the recorded models; tables of this form
 // do not name them.
 #pragma once
 

@@ -33,9 +33,9 @@ struct StageMemory {
   double gradients = 0;
   double optimizer = 0;
   double activations = 0;
-  double buffers = 0;      // transients, message and reduction buffers, communicators, context
-  double low = 0;          // with the allocator's slack as it is likely
-  double high = 0;         // and at worst
+  double buffers = 0;  // transients, message and reduction buffers, communicators, context
+  double low = 0;      // with the allocator's slack as it is likely
+  double high = 0;     // and at worst
   double total() const { return weights + gradients + optimizer + activations + buffers; }
 };
 
@@ -53,7 +53,7 @@ struct Prediction {
   double hfu = 0;
   int64_t slowest_stage = 0;
   int64_t fullest_stage = 0;
-  StageMemory memory;                     // of the fullest stage
+  StageMemory memory;  // of the fullest stage
   Fit fit = Fit::fits;
 };
 

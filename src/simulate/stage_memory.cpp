@@ -65,8 +65,8 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) cons
 MemoryModel::Saved MemoryModel::published_saved(const spec::Strategy& strategy) const {
   const double t = to_double(strategy.tensor);
   const double stream = to_double(strategy.micro_batch * model_.sequence) * to_double(model_.hidden);
-  const double scores = to_double(strategy.micro_batch * model_.heads) * to_double(model_.sequence) *
-                        to_double(model_.sequence) / t;
+  const double scores =
+      to_double(strategy.micro_batch * model_.heads) * to_double(model_.sequence) * to_double(model_.sequence) / t;
   const double shared = strategy.sequence_parallel ? 10 / t : 10;  // what acts on the whole residual stream
   const double attention = recipe_.fused_attention ? 0 : scores * (model_.attention_dropout > 0 ? 5 : 2);
   const double whole = stream * (shared + 24 / t) + attention;
@@ -145,8 +145,7 @@ StageMemory MemoryModel::stage(const Plan& plan, int64_t stage, int64_t layers) 
     memory.optimizer = statics - memory.weights - memory.gradients;
   }
   const double kept = to_double(layers) * saved.layer + saved.scatter + (first ? saved.embedding : 0);
-  memory.activations = micro_batches_in_flight(plan, stage) * kept +
-                       saved.rebuilt + (last ? saved.head : 0);
+  memory.activations = micro_batches_in_flight(plan, stage) * kept + saved.rebuilt + (last ? saved.head : 0);
   memory.buffers += saved.transient + recipe_.bucket_elements * recipe_.gradient_bytes;
   if (recipe_.keeps_unsharded_gradients && strategy.zero_stage >= 1 && !plan.shards_parameters) {
     memory.buffers += count * recipe_.gradient_bytes * (1 - 1 / to_double(strategy.data));

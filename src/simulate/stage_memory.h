@@ -1,5 +1,5 @@
-// Memory of a stage, fast enough for mass enumeration: the same counts as cost/memory.h (parameters by the declarations,
-// saved tensors by their table), taken once for each unit and tensor size, and multiplied.
+// Memory of a stage, fast enough for mass enumeration: the same counts as cost/memory.h (parameters by the
+// declarations, saved tensors by their table), taken once for each unit and tensor size, and multiplied.
 //
 // Other programs' recipes are counted by their published forms: with full recomputation a layer keeps its input, and a
 // slice of 1/tensor for each micro-batch where messages are scattered; without, s b h (10 + 24 / t) bytes and with

@@ -12,7 +12,8 @@ namespace {
 using schedule::Action;
 using schedule::ActionKind;
 
-// Arrival times of messages by what they carry: (direction, global stage that sends, micro-batch); below zero: not sent.
+// Arrival times of messages by what they carry: (direction, global stage that sends, micro-batch); below zero: not
+// sent.
 class Mail {
  public:
   explicit Mail(const schedule::Schedule& schedule)

@@ -1,4 +1,5 @@
-// Event simulation: executes the actions of a schedule (schedule/actions.h) with a duration for each chunk of each stage.
+// Event simulation: executes the actions of a schedule (schedule/actions.h) with a duration for each chunk of each
+// stage.
 //
 // Sends are posted and cost their stage nothing; a message arrives `message_seconds` after it was sent, and a receive
 // waits for it: the executor of the trainer behaves so. Every stage's actions run in their order. Linear in the number

@@ -16,56 +16,56 @@
 
 namespace ridgeline::spec {
 
-struct DeviceFacts {                // [device]: one device as software sees it (a GCD, a tile, a GPU)
+struct DeviceFacts {  // [device]: one device as software sees it (a GCD, a tile, a GPU)
   std::string name;
-  double memory_gib = 0;            // that programs can allocate
+  double memory_gib = 0;  // that programs can allocate
   double memory_gb_per_s = 0;
-  double peak_bf16_tflops = 0;      // dense
+  double peak_bf16_tflops = 0;  // dense
   double peak_fp16_tflops = 0;
-  double peak_fp32_tflops = 0;      // as matrix products of fp32 tensors run by default
-  int64_t compute_units = 1;        // that share the tiles of a matrix product
-  double power_w = 0;               // board limit
+  double peak_fp32_tflops = 0;  // as matrix products of fp32 tensors run by default
+  int64_t compute_units = 1;    // that share the tiles of a matrix product
+  double power_w = 0;           // board limit
 };
 
-struct LinkFacts {                  // [links]: levels of links, from the closest to the farthest
-  int64_t pair_devices = 1;         // devices of a package; 1: no such level
-  double pair_gb_per_s = 0;         // between the devices of a package
-  double node_gb_per_s = 0;         // a device's share of the links within a node that a ring can use
-  int64_t domain_devices = 0;       // devices that node_gb_per_s reaches (a rack of NVLink); 0: devices_per_node
-  int64_t nics = 1;                 // network ports of a node
-  double nic_gb_per_s = 0;          // of one of them
+struct LinkFacts {             // [links]: levels of links, from the closest to the farthest
+  int64_t pair_devices = 1;    // devices of a package; 1: no such level
+  double pair_gb_per_s = 0;    // between the devices of a package
+  double node_gb_per_s = 0;    // a device's share of the links within a node that a ring can use
+  int64_t domain_devices = 0;  // devices that node_gb_per_s reaches (a rack of NVLink); 0: devices_per_node
+  int64_t nics = 1;            // network ports of a node
+  double nic_gb_per_s = 0;     // of one of them
 };
 
-struct StackFacts {                 // [stack]: what programs reach
+struct StackFacts {  // [stack]: what programs reach
   std::string name;
-  std::string program = "ridgeline";      // whose way of running a step was measured (cost/recipe.h)
-  double product_efficiency = 0.7;        // share of the peak that large matrix products reach
-  double product_half_depth = 200;        // inner size at which a product reaches half of that
-  double product_half_tokens = 0;         // rows or columns (the smaller) at which it reaches half of that
-  double attention_efficiency = 0.4;      // of fused attention's forward, share of the peak
+  std::string program = "ridgeline";  // whose way of running a step was measured (cost/recipe.h)
+  double product_efficiency = 0.7;    // share of the peak that large matrix products reach
+  double product_half_depth = 200;    // inner size at which a product reaches half of that
+  double product_half_tokens = 0;     // rows or columns (the smaller) at which it reaches half of that
+  double attention_efficiency = 0.4;  // of fused attention's forward, share of the peak
   double attention_backward_efficiency = 0.3;
-  double memory_efficiency = 0.8;         // share of memory_gb_per_s in element-wise kernels
-  double launch_us = 5;                   // least time of a kernel
-  double layer_host_us = 0;               // host's time to issue a layer's forward; its backward takes as long
-  double collective_host_us = 0;          // host's time to issue a collective
-  double pair_efficiency = 0.75;          // share of a link level's bandwidth that collectives reach
+  double memory_efficiency = 0.8;  // share of memory_gb_per_s in element-wise kernels
+  double launch_us = 5;            // least time of a kernel
+  double layer_host_us = 0;        // host's time to issue a layer's forward; its backward takes as long
+  double collective_host_us = 0;   // host's time to issue a collective
+  double pair_efficiency = 0.75;   // share of a link level's bandwidth that collectives reach
   double node_efficiency = 0.8;
   double network_efficiency = 0.8;
-  double message_efficiency = 0.8;        // share of the network's that messages between stages reach
-  double node_latency_us = 10;            // of a collective's step within a node
-  double network_latency_us = 20;         // of one between nodes
-  double collective_us = 10;              // start of any collective
-  double optimizer_efficiency = 0.6;      // share of memory_gb_per_s in the optimizer's pass
-  double overlap_slowdown = 0.1;          // how much longer compute takes while a collective runs beside it
-  double micro_batch_ms = 0;              // host's overhead of a forward and backward on a stage
-  double step_ms = 0;                     // of an optimizer step
+  double message_efficiency = 0.8;    // share of the network's that messages between stages reach
+  double node_latency_us = 10;        // of a collective's step within a node
+  double network_latency_us = 20;     // of one between nodes
+  double collective_us = 10;          // start of any collective
+  double optimizer_efficiency = 0.6;  // share of memory_gb_per_s in the optimizer's pass
+  double overlap_slowdown = 0.1;      // how much longer compute takes while a collective runs beside it
+  double micro_batch_ms = 0;          // host's overhead of a forward and backward on a stage
+  double step_ms = 0;                 // of an optimizer step
 };
 
-struct ReserveFacts {               // [reserve]: memory that no tensor of the program's own accounts for
-  double context_gib = 1.0;         // driver, kernels, library workspaces
-  double communicator_mib = 100;    // buffers of one communicator
-  double slack_low = 0.02;          // allocator's fragmentation, share of what is allocated: likely
-  double slack_high = 0.12;         // and at worst
+struct ReserveFacts {             // [reserve]: memory that no tensor of the program's own accounts for
+  double context_gib = 1.0;       // driver, kernels, library workspaces
+  double communicator_mib = 100;  // buffers of one communicator
+  double slack_low = 0.02;        // allocator's fragmentation, share of what is allocated: likely
+  double slack_high = 0.12;       // and at worst
 };
 
 struct Machine {
@@ -73,7 +73,7 @@ struct Machine {
   std::string description;
   std::string base;
   int64_t devices_per_node = 1;
-  int64_t nodes = 0;                // of the whole machine; 0: not known
+  int64_t nodes = 0;  // of the whole machine; 0: not known
   DeviceFacts device;
   LinkFacts links;
   StackFacts stack;

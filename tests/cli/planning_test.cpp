@@ -35,8 +35,9 @@ class Planning : public testing::Test {
   }
   void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ + "/" + name) << text; }
   Result run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_ + "' && RIDGELINE_MACHINES='" RIDGELINE_SOURCE_DIR "/machines' '" RIDGELINE_COMMAND
-                                "' " + arguments + " >stdout 2>stderr </dev/null";
+    const std::string command = "cd '" + folder_ +
+                                "' && RIDGELINE_MACHINES='" RIDGELINE_SOURCE_DIR "/machines' '" RIDGELINE_COMMAND "' " +
+                                arguments + " >stdout 2>stderr </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("stdout"), read("stderr")};
   }
@@ -61,14 +62,15 @@ TEST_F(Planning, PlanGivesTheDesignsKeysBestFirst) {
   for (const json& entry : document["strategies"]) {
     const json& strategy = entry["strategy"];
     EXPECT_EQ(strategy["tensor"].get<int>() * strategy["pipeline"].get<int>() * strategy["data"].get<int>(), 1024);
-    for (const char* key : {"virtual_pipeline", "context", "expert", "zero_stage", "micro_batch", "global_batch", "recompute",
-                            "sequence_parallel", "schedule"}) {
+    for (const char* key : {"virtual_pipeline", "context", "expert", "zero_stage", "micro_batch", "global_batch",
+                            "recompute", "sequence_parallel", "schedule"}) {
       EXPECT_TRUE(strategy.contains(key)) << key;
     }
     EXPECT_NEAR(sum(entry["time"]), entry["step_seconds"].get<double>(), 1e-9);
     const json& memory = entry["memory"];
-    EXPECT_NEAR(memory["weights"].get<double>() + memory["gradients"].get<double>() + memory["optimizer"].get<double>() +
-                    memory["activations"].get<double>() + memory["buffers"].get<double>(),
+    EXPECT_NEAR(memory["weights"].get<double>() + memory["gradients"].get<double>() +
+                    memory["optimizer"].get<double>() + memory["activations"].get<double>() +
+                    memory["buffers"].get<double>(),
                 memory["total"].get<double>(), 1.0);
     EXPECT_TRUE(entry["fits"].get<bool>());
     EXPECT_GE(entry["step_seconds"].get<double>(), last);
@@ -77,7 +79,8 @@ TEST_F(Planning, PlanGivesTheDesignsKeysBestFirst) {
 }
 
 TEST_F(Planning, WrittenConfigIsSimulatedAndReadByTrain) {
-  Result result = run("plan --model gpt-22b --machine frontier --nodes 4 --global-batch 64 --trainable --write best.toml --json");
+  Result result =
+      run("plan --model gpt-22b --machine frontier --nodes 4 --global-batch 64 --trainable --write best.toml --json");
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   const json best = json::parse(result.output)["strategies"][0];
   result = run("simulate best.toml --machine frontier --nodes 4 --trace trace.json --json");
@@ -114,10 +117,12 @@ TEST_F(Planning, WithoutNodesGivesTheCurve) {
 }
 
 TEST_F(Planning, InterleavingIsPredictedAndTraced) {
-  write("run.toml", "[model]\npreset = \"gpt-22b\"\n[strategy]\npipeline = 8\nglobal_batch = 64\nrecompute = \"full\"\n"
-                    "[precision]\ncompute = \"bf16\"\n");
+  write("run.toml",
+        "[model]\npreset = \"gpt-22b\"\n[strategy]\npipeline = 8\nglobal_batch = 64\nrecompute = \"full\"\n"
+        "[precision]\ncompute = \"bf16\"\n");
   const json plain = json::parse(run("simulate run.toml --machine frontier --nodes 1 --json").output);
-  const Result result = run("simulate run.toml --machine frontier --nodes 1 --virtual-pipeline 3 --trace t.json --json");
+  const Result result =
+      run("simulate run.toml --machine frontier --nodes 1 --virtual-pipeline 3 --trace t.json --json");
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   const json interleaved = json::parse(result.output);
   EXPECT_LT(interleaved["time"]["bubble"].get<double>(), 0.5 * plain["time"]["bubble"].get<double>());
@@ -154,7 +159,8 @@ TEST_F(Planning, BadInputIsNamed) {
   refused("plan --model gpt-175b --machine frontier --nodes 2 --devices 16 --global-batch 8", "give one of them");
   write("run.toml", "[model]\npreset = \"gpt-22b\"\n[strategy]\ntensor = 7\n");
   refused("simulate run.toml --machine frontier --nodes 7", "run.toml:4");
-  write("bad.toml", "[machine]\nname = \"x\"\nbase = \"frontier\"\n[device]\nmemory_gb_per_s = 1.6\nmemory_gib = 1e12\n");
+  write("bad.toml",
+        "[machine]\nname = \"x\"\nbase = \"frontier\"\n[device]\nmemory_gb_per_s = 1.6\nmemory_gib = 1e12\n");
   refused("simulate run.toml --machine ./bad.toml --nodes 1", "bad.toml:6: device.memory_gib");
   write("runs.csv", "a,b\n1,2\n");
   refused("validate --measured runs.csv", "runs.csv");

@@ -1,5 +1,5 @@
-// Predictions as a whole: parts that add up, memory that agrees with the exact account, laws that must hold in sign, and
-// the recorded runs that the project ships.
+// Predictions as a whole: parts that add up, memory that agrees with the exact account, laws that must hold in sign,
+// and the recorded runs that the project ships.
 #include "simulate/evaluator.h"
 
 #include <gtest/gtest.h>

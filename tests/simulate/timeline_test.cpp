@@ -75,8 +75,8 @@ class ClosedForm : public testing::Test {
     Evaluator evaluator(model_, machine_, cost::recipe("ridgeline"), spec::Precision::bf16);
     const double closed = pipeline_seconds(evaluator.predict(plan));
     const double events = evaluator.play(plan).seconds;
-    EXPECT_NEAR(closed / events, 1.0, tolerance) << plan.strategy.pipeline << " stages, "
-                                                 << plan.strategy.micro_batches() << " micro-batches";
+    EXPECT_NEAR(closed / events, 1.0, tolerance)
+        << plan.strategy.pipeline << " stages, " << plan.strategy.micro_batches() << " micro-batches";
   }
 
   Plan plan(ScheduleKind kind, int64_t pipeline, int64_t micro_batches) const {

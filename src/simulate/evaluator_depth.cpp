@@ -1,0 +1,86 @@
+// The slower half of Evaluator: one plan in depth, by stage, by part and action by action.
+#include "cost/kernels.h"
+#include "cost/saved_tensors.h"
+#include "schedule/actions.h"
+#include "simulate/evaluator.h"
+#include "simulate/kernel_time.h"
+#include "spec/parameters.h"
+
+namespace ridgeline::simulate {
+namespace {
+
+double to_double(int64_t value) { return static_cast<double>(value); }
+
+}  // namespace
+
+std::vector<StageReport> Evaluator::stages(const Plan& plan) {
+  const std::vector<int64_t> layers = stage_layers(plan.strategy);
+  const UnitTimes& units = unit_times(plan.strategy);
+  std::vector<StageReport> reports;
+  for (int64_t stage = 0; stage < plan.strategy.pipeline; ++stage) {
+    StageReport report;
+    report.layers = layers[stage];
+    report.times = stage_times(units, plan.strategy, stage, layers[stage]);
+    report.memory = memory_.stage(plan, stage, layers[stage]);
+    report.parameters =
+        memory_.parameters(plan.strategy.tensor, layers[stage], stage == 0, stage == plan.strategy.pipeline - 1);
+    reports.push_back(report);
+  }
+  return reports;
+}
+
+std::vector<PartReport> Evaluator::parts(const Plan& plan) const {
+  const spec::Strategy& strategy = plan.strategy;
+  std::vector<PartReport> reports;
+  const auto report_of = [&reports](const std::string& name) -> PartReport& {
+    for (PartReport& report : reports) {
+      if (report.name == name) return report;
+    }
+    reports.push_back({});
+    reports.back().name = name;
+    return reports.back();
+  };
+  for (const int64_t unit : {spec::embedding_unit(), spec::layer_unit(0), spec::head_unit(model_)}) {
+    const cost::UnitWork work = cost::unit_kernels(model_, strategy, compute_, recipe_, unit);
+    const auto seconds = [this](const cost::Kernel& kernel) { return kernel_seconds(machine_, compute_, kernel); };
+    for (const cost::Kernel& kernel : work.forward.kernels) report_of(kernel.part).forward += seconds(kernel);
+    for (const cost::Kernel& kernel : work.backward.kernels) report_of(kernel.part).backward += seconds(kernel);
+    for (const cost::Kernel& kernel : work.recompute.kernels) report_of(kernel.part).recompute += seconds(kernel);
+    if (recipe_.name != "ridgeline") continue;
+    for (const cost::SavedTensor& tensor : cost::saved_tensors(model_, strategy, unit)) {
+      if (!cost::is_kept(tensor, strategy.recompute)) continue;
+      report_of(tensor.part).saved_bytes += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
+    }
+  }
+  return reports;
+}
+
+std::vector<ChunkDurations> Evaluator::chunk_durations(const Plan& plan) {
+  const spec::Strategy& strategy = plan.strategy;
+  const std::vector<int64_t>& layers = stage_layers(strategy);
+  const UnitTimes& units = unit_times(strategy);
+  const int64_t chunks = plan.virtual_pipeline;
+  std::vector<ChunkDurations> durations;
+  for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      PassTimes times;
+      times.add(units.layer, to_double(layers[stage]) / to_double(chunks));
+      if (stage == 0 && chunk == 0) times.add(units.embedding, 1);
+      if (stage == strategy.pipeline - 1 && chunk == chunks - 1) times.add(units.head, 1);
+      const double host = 0.5e-3 * machine_.stack.micro_batch_ms / to_double(chunks);
+      durations.push_back({times.forward() + host, times.backward() + host, 0});
+    }
+  }
+  return durations;
+}
+
+Timeline Evaluator::play(const Plan& plan) {
+  const spec::Strategy& strategy = plan.strategy;
+  const schedule::Schedule schedule =
+      plan.virtual_pipeline > 1
+          ? schedule::make_interleaved_schedule(strategy.pipeline, plan.virtual_pipeline, strategy.micro_batches())
+          : schedule::make_schedule(strategy.schedule, strategy.pipeline, strategy.micro_batches());
+  return simulate::play(schedule, chunk_durations(plan), message_seconds(strategy), /*keeps_spans=*/true);
+}
+
+}  // namespace ridgeline::simulate

@@ -1,0 +1,114 @@
+// Kernels count the same FLOPs and messages as the closed account of cost/flops.h and the published formulas.
+#include "cost/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "cost/flops.h"
+#include "spec/parameters.h"
+
+namespace ridgeline::cost {
+namespace {
+
+double flops(const std::vector<Kernel>& kernels) {
+  double total = 0;
+  for (const Kernel& kernel : kernels) {
+    total += kernel.flops + 2.0 * static_cast<double>(kernel.batch) * static_cast<double>(kernel.m) *
+                                static_cast<double>(kernel.n) * static_cast<double>(kernel.k);
+  }
+  return total;
+}
+
+double message_bytes(const Work& work, MessageKind kind) {
+  double total = 0;
+  for (const Message& message : work.messages) total += message.kind == kind ? message.bytes : 0;
+  return total;
+}
+
+Recipe unfused() {
+  Recipe recipe = cost::recipe("megatron");
+  return recipe;
+}
+
+class Kernels : public testing::Test {
+ protected:
+  spec::Strategy strategy(int64_t tensor, spec::Recompute recompute, bool sequence_parallel = false) const {
+    spec::Strategy strategy;
+    strategy.tensor = tensor;
+    strategy.micro_batch = 2;
+    strategy.recompute = recompute;
+    strategy.sequence_parallel = sequence_parallel;
+    return strategy;
+  }
+  UnitWork layer(const spec::Strategy& strategy, const Recipe& recipe) const {
+    return unit_kernels(model_, strategy, spec::Precision::bf16, recipe, spec::layer_unit(0));
+  }
+  spec::ModelSpec model_ = spec::model_preset("gpt-22b");
+};
+
+TEST_F(Kernels, FlopsAreThoseOfTheAccount) {
+  for (const char* preset : {"gpt-22b", "llama3-8b"}) {
+    model_ = spec::model_preset(preset);
+    for (const int64_t tensor : {1, 4}) {
+      const UnitWork work = layer(strategy(tensor, spec::Recompute::full), unfused());
+      const PassFlops account = unit_flops(model_, spec::Recompute::full, spec::layer_unit(0));
+      const double share = 2.0 / static_cast<double>(tensor);  // two samples
+      EXPECT_NEAR(flops(work.forward.kernels) / (account.forward * share), 1.0, 1e-12) << preset;
+      EXPECT_NEAR(flops(work.backward.kernels) / (account.backward * share), 1.0, 1e-12) << preset;
+      EXPECT_NEAR(flops(work.recompute.kernels) / (account.recompute * share), 1.0, 1e-12) << preset;
+    }
+  }
+}
+
+TEST_F(Kernels, FusedAttentionRepeatsItsScores) {
+  const UnitWork fused = layer(strategy(1, spec::Recompute::none), Recipe{});
+  const UnitWork plain = layer(strategy(1, spec::Recompute::none), unfused());
+  EXPECT_DOUBLE_EQ(flops(fused.forward.kernels), flops(plain.forward.kernels));
+  const double product = 2.0 * 2 * 2048 * 2048 * 6144;
+  EXPECT_NEAR(flops(fused.backward.kernels) - flops(plain.backward.kernels), product, product * 1e-9);
+}
+
+TEST_F(Kernels, SelectiveRepeatsWhatTheProgramRepeats) {
+  EXPECT_EQ(flops(layer(strategy(2, spec::Recompute::selective), Recipe{}).recompute.kernels), 0);
+  const double scores_and_context = 2 * 2.0 * 2 * 2048 * 2048 * 6144 / 2;
+  EXPECT_NEAR(flops(layer(strategy(2, spec::Recompute::selective), unfused()).recompute.kernels), scores_and_context,
+              scores_and_context * 1e-9);
+}
+
+// Four all-reduces of the stream a layer, two more with full recomputation; with sequence parallelism the same bytes as
+// all-gathers and reduce-scatters, and one all-gather more for each branch's weight gradients.
+TEST_F(Kernels, MessagesOnTheTensorAxis) {
+  const double stream = 2.0 * 2048 * 6144 * 2;
+  const UnitWork plain = layer(strategy(4, spec::Recompute::full), Recipe{});
+  EXPECT_EQ(message_bytes(plain.forward, MessageKind::all_reduce), 2 * stream);
+  EXPECT_EQ(message_bytes(plain.backward, MessageKind::all_reduce), 2 * stream);
+  EXPECT_EQ(message_bytes(plain.recompute, MessageKind::all_reduce), 2 * stream);
+  const UnitWork cut = layer(strategy(4, spec::Recompute::none, true), Recipe{});
+  EXPECT_EQ(message_bytes(cut.forward, MessageKind::all_gather), 2 * stream);
+  EXPECT_EQ(message_bytes(cut.forward, MessageKind::reduce_scatter), 2 * stream);
+  EXPECT_EQ(message_bytes(cut.backward, MessageKind::all_gather), 4 * stream);
+  EXPECT_EQ(message_bytes(cut.backward, MessageKind::reduce_scatter), 2 * stream);
+  EXPECT_TRUE(layer(strategy(1, spec::Recompute::full), Recipe{}).forward.messages.empty());
+}
+
+TEST(Recipe, StagesAsTheProgramFillsThem) {
+  spec::ModelSpec model = spec::model_preset("gpt-22b");
+  model.layers = 70;
+  spec::Strategy strategy;
+  strategy.pipeline = 8;
+  EXPECT_EQ(with_stages(strategy, model, recipe("deepspeed")).stage_layers,
+            (std::vector<int64_t>{9, 9, 9, 9, 9, 9, 9, 7}));
+  strategy.pipeline = 48;  // never an empty stage
+  const spec::Strategy filled = with_stages(strategy, model, recipe("deepspeed"));
+  int64_t sum = 0;
+  for (const int64_t layers : filled.stage_layers) {
+    EXPECT_GE(layers, 1);
+    sum += layers;
+  }
+  EXPECT_EQ(sum, 70);
+  EXPECT_TRUE(with_stages(strategy, model, recipe("ridgeline")).stage_layers.empty());
+  EXPECT_THROW(recipe("megatorn"), InputError);
+}
+
+}  // namespace
+}  // namespace ridgeline::cost
