@@ -26,7 +26,7 @@ class AttentionBranch : public Branch {
 
   const Context& context_;
   int64_t layer_;
-  int64_t local_heads_;
+  spec::Range heads_;  // that this rank holds, of all
   double scale_;
   Linear qkv_;
   Linear output_;

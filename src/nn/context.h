@@ -23,7 +23,8 @@ struct Context {
 
   // Rows of the residual stream that this rank holds, of `rows` in all.
   spec::Range local_rows(int64_t rows) const {
-    return residual.is_shard() ? spec::split_range(rows, tensor->size(), tensor->rank()) : spec::Range{0, rows};
+    const spec::Box box = spec::local_box({rows}, residual, tensor->size(), tensor->rank());
+    return {box.offset[0], box.offset[0] + box.extent[0]};
   }
 };
 

@@ -31,7 +31,7 @@ Embedding::Embedding(const Context& context, const FlatParameters& parameters)
     : context_(context),
       token_(parameters.parameter("embedding.token.weight")),
       position_(parameters.parameter("embedding.position.weight")),
-      vocabulary_(spec::split_range(context.model.vocabulary, context.tensor->size(), context.tensor->rank())) {}
+      vocabulary_(token_.held(0)) {}
 
 // Rows of the local table; tokens that other ranks hold become row 0 and are marked in `outside`.
 at::Tensor Embedding::local_tokens(const at::Tensor& tokens, at::Tensor* outside) const {

@@ -23,7 +23,7 @@ Parameter FlatParameters::parameter(const std::string& name) const {
   auto view = [&](const at::Tensor& flat) {
     return flat.narrow(0, entry.range.begin, entry.range.size()).view(entry.box.extent);
   };
-  return {view(values_), view(gradients_)};
+  return {view(values_), view(gradients_), entry.box};
 }
 
 void FlatParameters::initialise(uint64_t seed, const std::function<void(const spec::FlatEntry&, const at::Tensor&)>& sink) {

@@ -17,10 +17,15 @@
 
 namespace ridgeline::nn {
 
-// Views of one parameter, shaped as this rank's box of it.
+// Views of one parameter, shaped as this rank's box of it. What a piece must know of its share of a layer (which heads, which
+// part of the vocabulary) it reads from the box, which follows from the declared placement.
 struct Parameter {
   at::Tensor value;     // compute precision
   at::Tensor gradient;  // fp32
+  spec::Box box = {};   // of the global tensor
+
+  // The part of dim `dim` of the global tensor that this rank holds.
+  spec::Range held(int64_t dim) const { return {box.offset[dim], box.offset[dim] + box.extent[dim]}; }
 };
 
 class FlatParameters {

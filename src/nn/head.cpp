@@ -17,6 +17,10 @@ const spec::Placement kPartial = spec::Placement::partial();
 int64_t logits_bytes(at::Device device) { return int64_t{device.is_cpu() ? 64 : 512} << 20; }
 constexpr int64_t kLeastRows = 256;
 
+const char* output_name(const Context& context) {
+  return context.model.tied ? "embedding.token.weight" : "head.weight";
+}
+
 struct HeadSaved : SavedRecord {
   at::Tensor input, mean, rstd;
   at::Tensor normed_gradient;  // in the residual placement
@@ -34,8 +38,8 @@ Head::Head(const Context& context, const FlatParameters& parameters)
     : context_(context),
       norm_weight_(parameters.parameter("final_norm.weight")),
       norm_bias_(parameters.parameter("final_norm.bias")),
-      output_(parameters.parameter(context.model.tied ? "embedding.token.weight" : "head.weight")),
-      vocabulary_(spec::split_range(context.model.vocabulary, context.tensor->size(), context.tensor->rank())) {}
+      output_(parameters.parameter(output_name(context))),
+      vocabulary_(parameters.parameter(output_name(context)).held(0)) {}
 
 at::Tensor Head::chunk_losses(const at::Tensor& logits, const at::Tensor& targets, bool backward,
                               double gradient_scale) const {
