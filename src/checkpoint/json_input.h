@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/dtype.h"
 #include "checkpoint/file_system.h"
 
 namespace ridgeline::checkpoint {
@@ -23,5 +24,12 @@ int64_t json_count(const nlohmann::json& object, const char* key, const std::str
 const nlohmann::json& json_array(const nlohmann::json& object, const char* key, const std::string& where);
 const nlohmann::json& json_object(const nlohmann::json& object, const char* key, const std::string& where);
 std::vector<int64_t> json_counts(const nlohmann::json& object, const char* key, const std::string& where);
+
+// The fields "dtype" and "shape" of a tensor, a known type and a size that can be counted in bytes.
+struct TensorKind {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+};
+TensorKind json_tensor_kind(const nlohmann::json& tensor, const std::string& where);
 
 }  // namespace ridgeline::checkpoint

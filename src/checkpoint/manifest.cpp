@@ -70,14 +70,9 @@ TensorRecord decode_tensor(const std::string& name, const json& value, size_t fi
   const std::string where = fmt::format("{}: tensor \"{}\"", file, name);
   TensorRecord tensor;
   tensor.name = name;
-  const std::string dtype = json_string(value, "dtype", where);
-  const std::optional<DType> known = parse_dtype(dtype);
-  if (!known) throw InputError("{}: dtype \"{}\", expected one of {}", where, dtype, known_dtypes());
-  tensor.dtype = *known;
-  tensor.shape = json_counts(value, "shape", where);
-  if (!checked_bytes(tensor.shape, tensor.dtype)) {
-    throw InputError("{}: shape {} is too large", where, shape_text(tensor.shape));
-  }
+  TensorKind kind = json_tensor_kind(value, where);
+  tensor.dtype = kind.dtype;
+  tensor.shape = std::move(kind.shape);
   const json& pieces = json_array(value, "pieces", where);
   for (size_t number = 0; number < pieces.size(); ++number) {
     tensor.pieces.push_back(decode_piece(pieces[number], tensor, files, fmt::format("{}, piece {}", where, number)));

@@ -20,7 +20,7 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/dtype.h"
 #include "checkpoint/file_system.h"
-#include "data/mapped_file.h"
+#include "core/mapped_file.h"
 
 namespace ridgeline::checkpoint {
 
@@ -87,7 +87,7 @@ class SafetensorsFile {
 
  private:
   Path path_;
-  data::MappedFile file_;
+  MappedFile file_;
   SafetensorsHeader header_;
   std::unordered_map<std::string, size_t> index_;
 };

@@ -53,24 +53,21 @@ TensorEntry decode_tensor(const std::string& name, const json& value, uint64_t d
   const std::string where = fmt::format("{}: tensor \"{}\"", file, name);
   TensorEntry tensor;
   tensor.name = name;
-  const std::string dtype = json_string(value, "dtype", where);
-  const std::optional<DType> known = parse_dtype(dtype);
-  if (!known) throw InputError("{}: dtype \"{}\", expected one of {}", where, dtype, known_dtypes());
-  tensor.dtype = *known;
-  tensor.shape = json_counts(value, "shape", where);
+  TensorKind kind = json_tensor_kind(value, where);
+  tensor.dtype = kind.dtype;
+  tensor.shape = std::move(kind.shape);
   const std::vector<int64_t> offsets = json_counts(value, "data_offsets", where);
   if (offsets.size() != 2) throw InputError("{}: {} data_offsets, expected begin and end", where, offsets.size());
   tensor.begin = static_cast<uint64_t>(offsets[0]);
   tensor.end = static_cast<uint64_t>(offsets[1]);
   const std::optional<int64_t> bytes = checked_bytes(tensor.shape, tensor.dtype);
-  if (!bytes) throw InputError("{}: shape {} is too large", where, shape_text(tensor.shape));
   if (tensor.begin > tensor.end || tensor.end > data_size) {
     throw InputError("{}: data_offsets {}..{}, expected a range inside the file's {} bytes of data", where,
                      tensor.begin, tensor.end, data_size);
   }
   if (tensor.end - tensor.begin != static_cast<uint64_t>(*bytes)) {
     throw InputError("{}: data_offsets span {} bytes, expected {} for {} {}", where, tensor.end - tensor.begin, *bytes,
-                     dtype, shape_text(tensor.shape));
+                     json_string(value, "dtype", where), shape_text(tensor.shape));
   }
   return tensor;
 }

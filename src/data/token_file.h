@@ -15,7 +15,7 @@
 #include <span>
 #include <string>
 
-#include "data/mapped_file.h"
+#include "core/mapped_file.h"
 #include "spec/placement.h"
 
 namespace ridgeline::data {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-namespace ridgeline::data {
+namespace ridgeline {
 
 class MappedFile {
  public:
@@ -26,4 +26,4 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace ridgeline::data
+}  // namespace ridgeline
