@@ -60,6 +60,7 @@ Schema::~Schema() = default;
 std::string Schema::Key::expected() const {
   if (type == Type::boolean) return "true or false";
   if (type == Type::string) return "a string";
+  if (type == Type::words) return "a string, an integer, true, false or a list of them";
   if (type == Type::choice) return fmt::format("one of '{}'", join(names, "', '"));
   const std::string range = allowed.to_string();
   const char* noun = type == Type::integer ? "an integer" : type == Type::number ? "a number" : "a list of integers";
@@ -98,6 +99,11 @@ struct TomlText {
   std::string operator()(const std::vector<int64_t>& values) const {
     std::vector<std::string> words;
     for (const int64_t value : values) words.push_back(fmt::format("{}", value));
+    return fmt::format("[{}]", join(words));
+  }
+  std::string operator()(const std::vector<std::string>& values) const {
+    std::vector<std::string> words;
+    for (const std::string& value : values) words.push_back(quoted(value));
     return fmt::format("[{}]", join(words));
   }
 };
@@ -172,6 +178,14 @@ void Schema::key(const std::string& name, std::vector<int64_t>& target, const st
            .allowed = allowed,
            .get = [&target] { return Value(target); },
            .set = [&target](const Value& value) { target = std::get<std::vector<int64_t>>(value); }});
+}
+
+void Schema::words(const std::string& name, std::vector<std::string>& target, const std::string& doc) {
+  declare({.name = name,
+           .doc = doc,
+           .type = Key::Type::words,
+           .get = [&target] { return Value(target); },
+           .set = [&target](const Value& value) { target = std::get<std::vector<std::string>>(value); }});
 }
 
 void Schema::choice(const std::string& name, std::string& target, std::vector<std::string> names,

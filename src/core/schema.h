@@ -8,6 +8,8 @@
 //   schema.set("optimizer.lr", "3e-4");        // as --set does; wins over the file, the last one over earlier ones
 //   schema.apply();                            // writes the targets, in the order of declaration
 //
+// A table named "" holds the keys that stand before all tables of a file; their names have no dot.
+//
 // A target's value at declaration is the key's default; targets must outlive the schema. Input is TOML 1.0
 // of at most 1 MiB. All faults of input are InputErrors that carry file, line and key.
 #pragma once
@@ -59,7 +61,7 @@ class Schema {
   Schema(const Schema&) = delete;
   Schema& operator=(const Schema&) = delete;
 
-  // Declarations. A key's table must be declared before it; keys are "table.name".
+  // Declarations. A key's table must be declared before it; keys are "table.name" ("name" in the table "").
   void table(const std::string& name, const std::string& doc);
   void key(const std::string& name, int64_t& target, const std::string& doc, Interval allowed = any_number());
   void key(const std::string& name, uint64_t& target, const std::string& doc, Interval allowed = at_least(0));
@@ -71,6 +73,8 @@ class Schema {
   // A list of integers, each within `allowed`.
   void key(const std::string& name, std::vector<int64_t>& target, const std::string& doc,
            Interval allowed = any_number());
+  // What the caller parses: a string, integer or boolean, or a list of them, each as its text.
+  void words(const std::string& name, std::vector<std::string>& target, const std::string& doc);
   // An enumeration by its names.
   template <typename Enum>
   void choice(const std::string& name, Enum& target, std::vector<std::pair<std::string, Enum>> choices,
@@ -88,6 +92,8 @@ class Schema {
     };
     declare_choice(name, std::move(names), get, set, doc);
   }
+  // Where users find all keys, for the error text about an unknown one; "`ridgeline config`" where it is not called.
+  void listed_by(std::string command) { listed_by_ = std::move(command); }
   // Called by apply() right after `name` was written, before keys that are declared later; only where it was given.
   void after(const std::string& name, std::function<void()> action);
 
@@ -112,7 +118,7 @@ class Schema {
   struct Key;  // see schema_key.h
   struct Table;
   class Reader;  // the only part that knows TOML: schema_read.cpp
-  using Value = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>>;
+  using Value = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<std::string>>;
 
   void declare(Key key);
   bool has_table(const std::string& name) const;
@@ -126,6 +132,7 @@ class Schema {
   std::vector<Key> keys_;
   std::vector<std::string> overrides_;
   Sources sources_;
+  std::string listed_by_ = "`ridgeline config`";
 };
 
 }  // namespace ridgeline

@@ -16,7 +16,7 @@ struct Schema::Table {
 };
 
 struct Schema::Key {
-  enum class Type { integer, number, boolean, string, choice, integers };
+  enum class Type { integer, number, boolean, string, choice, integers, words };
 
   std::string name;  // "table.key"
   std::string doc;
@@ -31,8 +31,8 @@ struct Schema::Key {
   std::optional<Value> given = {};  // by file or --set, checked, not yet applied
   std::string given_text = {};      // TOML
 
-  std::string table() const { return name.substr(0, name.find('.')); }
-  std::string leaf() const { return name.substr(name.find('.') + 1); }
+  std::string table() const { return name.substr(0, name.find('.') == std::string::npos ? 0 : name.find('.')); }
+  std::string leaf() const { return name.substr(name.find('.') + 1); }  // npos + 1 is 0
   std::string expected() const;  // "an integer >= 1", "one of 'a', 'b'"
   static std::string to_toml(const Value& value);
 };

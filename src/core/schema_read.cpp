@@ -56,7 +56,8 @@ class Schema::Reader {
     std::optional<Value> value = convert(*key, node);
     if (!value) {
       // For a list the element at fault tells more.
-      const auto* list = key->type == Key::Type::integers ? node.as_array() : nullptr;
+      const bool is_list = key->type == Key::Type::integers || key->type == Key::Type::words;
+      const auto* list = is_list ? node.as_array() : nullptr;
       if (list != nullptr) {
         throw InputError("{}: {}: expected {}, found {} in the list", where, name, key->expected(),
                          found_text(first_refused(*key, *list)));
@@ -112,6 +113,8 @@ class Schema::Reader {
       }
       case Key::Type::integers:
         return integers(key, node);
+      case Key::Type::words:
+        return words(key, node);
     }
     return std::nullopt;
   }
@@ -128,7 +131,27 @@ class Schema::Reader {
     return values;
   }
 
+  std::optional<Value> words(const Key& key, const toml::node& node) const {
+    std::vector<std::string> values;
+    if (is_word(node)) return std::vector<std::string>{word(node)};
+    if (!node.is_array()) return std::nullopt;
+    for (const toml::node& element : *node.as_array()) {
+      if (!is_accepted(key, element)) return std::nullopt;
+      values.push_back(word(element));
+    }
+    return values;
+  }
+
+  static bool is_word(const toml::node& node) { return node.is_string() || node.is_integer() || node.is_boolean(); }
+
+  static std::string word(const toml::node& node) {
+    if (node.is_string()) return node.as_string()->get();
+    if (node.is_boolean()) return node.as_boolean()->get() ? "true" : "false";
+    return fmt::format("{}", node.as_integer()->get());
+  }
+
   static bool is_accepted(const Key& key, const toml::node& element) {
+    if (key.type == Key::Type::words) return is_word(element);
     return element.is_integer() && allowed(key, element.as_integer()->get());
   }
 
@@ -141,16 +164,18 @@ class Schema::Reader {
 
   [[noreturn]] void unknown(const std::string& name, const toml::node& node, const std::string& where) const {
     const std::string table = name.substr(0, name.find('.'));
-    if (schema_.has_table(name)) {
+    if (!name.empty() && schema_.has_table(name)) {
       throw InputError("{}: {}: expected the table [{}], found {}", where, name, name, found_text(node));
     }
     if (!schema_.has_table(table) && (node.is_table() || name.find('.') != std::string::npos)) {
       std::vector<std::string> tables;
-      for (const Table& known : schema_.tables_) tables.push_back(known.name);
+      for (const Table& known : schema_.tables_) {
+        if (!known.name.empty()) tables.push_back(known.name);
+      }
       throw InputError("{}: unknown table '{}'{} (the tables are {})", where, table, did_you_mean(table, tables),
                        join(tables));
     }
-    throw InputError("{}: unknown key '{}'{} (`ridgeline config` lists all keys)", where, name, hint(name));
+    throw InputError("{}: unknown key '{}'{} ({} lists all keys)", where, name, hint(name), schema_.listed_by_);
   }
 
   // The nearest key of the same table, else a key of the same name in another table, else the nearest of all.

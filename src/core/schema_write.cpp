@@ -11,7 +11,7 @@ std::string Schema::to_toml(bool with_docs) const {
   for (const Table& table : tables_) {
     if (!text.empty()) text += "\n";
     if (with_docs) text += fmt::format("# {}\n", table.doc);
-    text += fmt::format("[{}]\n", table.name);
+    if (!table.name.empty()) text += fmt::format("[{}]\n", table.name);
     for (const Key& key : keys_) {
       if (key.table() != table.name) continue;
       const std::string value = Key::to_toml(key.get());
@@ -41,8 +41,9 @@ std::string Schema::markdown() const {
   std::string text;
   for (const Table& table : tables_) {
     if (!text.empty()) text += "\n";
-    text += fmt::format("## [{}]\n\n{}.\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
-                        table.name, table.doc);
+    const std::string heading = table.name.empty() ? "Before all tables" : "[" + table.name + "]";
+    text += fmt::format("## {}\n\n{}.\n\n| key | value | default | meaning |\n| --- | --- | --- | --- |\n",
+                        heading, table.doc);
     for (const Key& key : keys_) {
       if (key.table() != table.name) continue;
       text += fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, cell(key.expected()), cell(key.default_text),

@@ -245,6 +245,58 @@ TEST(Schema, MarkdownHasARowForEachKey) {
   EXPECT_THAT(text, HasSubstr("| `run.lr` | a number > 0 | `0.001` | rate |"));
 }
 
+TEST(Schema, KeysBeforeAllTables) {
+  std::string model = "gpt-tiny";
+  int64_t trials = 10;
+  Schema schema;
+  schema.table("", "The study");
+  schema.key("model", model, "model");
+  schema.table("budget", "What it may take");
+  schema.key("budget.trials", trials, "trials");
+  schema.listed_by("`ridgeline tune --keys`");
+  schema.read_text("model = \"gpt3-175b\"\n[budget]\ntrials = 60\n", "study.toml");
+  schema.apply();
+  EXPECT_EQ(model, "gpt3-175b");
+  EXPECT_EQ(trials, 60);
+  EXPECT_EQ(schema.sources().of("model"), "study.toml:1");
+  EXPECT_EQ(schema.to_toml(), "model = \"gpt3-175b\"\n\n[budget]\ntrials = 60\n");
+  try {
+    schema.read_text("modle = 1\n", "study.toml");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("study.toml:1: unknown key 'modle'; did you mean 'model'?"));
+    EXPECT_THAT(error.what(), HasSubstr("`ridgeline tune --keys` lists all keys"));
+  }
+}
+
+TEST(Schema, WordsAreTextsOfOneValueOrAList) {
+  std::vector<std::string> one, many;
+  Schema schema;
+  schema.table("space", "The space");
+  schema.words("space.one", one, "one");
+  schema.words("space.many", many, "many");
+  schema.read_text("[space]\none = 4\nmany = [1, true, \"2..8\"]\n", "study.toml");
+  schema.apply();
+  EXPECT_EQ(one, std::vector<std::string>({"4"}));
+  EXPECT_EQ(many, std::vector<std::string>({"1", "true", "2..8"}));
+  Schema again;
+  again.table("space", "The space");
+  std::vector<std::string> first, second;
+  again.words("space.one", first, "one");
+  again.words("space.many", second, "many");
+  again.read_text(schema.to_toml(), "again.toml");
+  again.apply();
+  EXPECT_EQ(first, one);
+  EXPECT_EQ(second, many);
+  try {
+    schema.read_text("[space]\nmany = [1, [2]]\n", "study.toml");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("study.toml:2: space.many: expected a string, an integer, true, false"));
+    EXPECT_THAT(error.what(), HasSubstr("found a list in the list"));
+  }
+}
+
 TEST(Interval, HoldsItsBounds) {
   EXPECT_TRUE(between(0, 1).contains(1));
   EXPECT_FALSE(from_below(0, 1).contains(1));
