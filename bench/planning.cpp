@@ -33,8 +33,8 @@ double closed_forms_a_second(simulate::Evaluator evaluator, const search::Space&
   double sum = 0;
   while (seconds_since(start) < 1.0) {
     for (const search::Cut& cut : search::cuts(space, evaluator.model())) {
-      search::for_each_plan(space, evaluator.model(), cut, [&](const simulate::Plan& plan) {
-        sum += evaluator.predict(plan).step_seconds;
+      search::for_each_plan(space, evaluator.model(), cut, [&](const spec::Strategy& strategy) {
+        sum += evaluator.predict(strategy).step_seconds;
         ++count;
       });
     }

@@ -80,8 +80,8 @@ json changes_that_fit(const Question& question, const Arguments& arguments, int6
     changes.push_back({{"change", fmt::format("devices {} -> {}", devices, space.devices)},
                        {"devices", space.devices},
                        {"step_seconds", best.step_seconds},
-                       {"strategy", to_json(best.plan)}});
-    text += fmt::format("  {} devices in place of {}: {}, {} a step\n", space.devices, devices, describe(best.plan),
+                       {"strategy", to_json(best.strategy)}});
+    text += fmt::format("  {} devices in place of {}: {}, {} a step\n", space.devices, devices, describe(best.strategy),
                         format_duration(best.step_seconds));
     break;
   }
@@ -99,8 +99,8 @@ json changes_that_fit(const Question& question, const Arguments& arguments, int6
     changes.push_back({{"change", fmt::format("sequence {} -> {}", question.model.sequence, sequence)},
                        {"sequence", sequence},
                        {"step_seconds", best.step_seconds},
-                       {"strategy", to_json(best.plan)}});
-    text += fmt::format("  a sequence of {}: {}, {} a step\n", sequence, describe(best.plan),
+                       {"strategy", to_json(best.strategy)}});
+    text += fmt::format("  a sequence of {}: {}, {} a step\n", sequence, describe(best.strategy),
                         format_duration(best.step_seconds));
     break;
   }
@@ -109,15 +109,15 @@ json changes_that_fit(const Question& question, const Arguments& arguments, int6
 
 void write_config(const Arguments& arguments, const Question& question, const search::Ranking& ranking) {
   for (const simulate::Prediction& prediction : ranking.best) {
-    if (!search::is_trainable(prediction.plan, question.model)) continue;
+    if (!search::is_trainable(prediction.strategy, question.model)) continue;
     spec::TrainSpec train = question.train;
     train.model = question.model;
-    train.strategy = prediction.plan.strategy;
+    train.strategy = prediction.strategy;
     train.precision.compute = spec::Precision::bf16;
     if (train.data.path.empty()) train.data.path = "corpus";
     std::ofstream stream(arguments.write);
     stream << fmt::format("# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n",
-                          arguments.model, question.machine.name, describe(prediction.plan),
+                          arguments.model, question.machine.name, describe(prediction.strategy),
                           format_duration(prediction.step_seconds))
            << spec::to_toml(train);
     stream.flush();
@@ -130,7 +130,7 @@ void write_config(const Arguments& arguments, const Question& question, const se
 
 json entry(const simulate::Prediction& prediction, const Question& question) {
   json document = to_json(prediction);
-  document["trainable"] = search::is_trainable(prediction.plan, question.model);
+  document["trainable"] = search::is_trainable(prediction.strategy, question.model);
   return document;
 }
 
@@ -167,7 +167,7 @@ int plan_devices(const Arguments& arguments, Question& question, int64_t devices
   if (ranking.best.empty()) {
     fmt::print("\nNothing fits. Nearest:\n");
     for (const search::Miss& miss : ranking.nearest) {
-      fmt::print("  misses by {}: {}\n", format_bytes(miss.missing_bytes), describe(miss.prediction.plan));
+      fmt::print("  misses by {}: {}\n", format_bytes(miss.missing_bytes), describe(miss.prediction.strategy));
     }
     fmt::print("What would fit:\n{}", changes_text.empty() ? "  nothing that was tried\n" : changes_text);
     return kDone;
@@ -175,11 +175,11 @@ int plan_devices(const Arguments& arguments, Question& question, int64_t devices
   fmt::print("\n{}", prediction_header());
   for (const auto& prediction : ranking.best) {
     std::string line = prediction_line(prediction);
-    if (!search::is_trainable(prediction.plan, question.model)) line.insert(line.size() - 1, " (not trainable yet)");
+    if (!search::is_trainable(prediction.strategy, question.model)) line.insert(line.size() - 1, " (not trainable yet)");
     fmt::print("{}", line);
   }
   const simulate::Prediction& best = ranking.best.front();
-  fmt::print("\nBest: {}\n{}{}", describe(best.plan), time_table(best),
+  fmt::print("\nBest: {}\n{}{}", describe(best.strategy), time_table(best),
              memory_table(best.memory, question.machine.device.memory_gib));
   return kDone;
 }
@@ -208,7 +208,7 @@ int plan_curve(const Arguments& arguments, Question& question) {
     if (arguments.wants_json) continue;
     fmt::print("{:7} {:8} {:>10} {:>12} {:13.1f} {:5.1f}%  {}\n", nodes, space.devices,
                format_duration(best.step_seconds), format_count(best.tokens_per_second), node_hours, 100 * best.mfu,
-               describe(best.plan));
+               describe(best.strategy));
   }
   if (arguments.wants_json) {
     print_json({{"model", arguments.model}, {"machine", question.machine.name}, {"curve", points}});

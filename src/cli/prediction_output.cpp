@@ -8,20 +8,19 @@ namespace ridgeline::cli {
 
 using nlohmann::json;
 
-json to_json(const simulate::Plan& plan) {
-  const spec::Strategy& strategy = plan.strategy;
+json to_json(const spec::Strategy& strategy) {
   json document = {{"tensor", strategy.tensor},
                    {"pipeline", strategy.pipeline},
-                   {"virtual_pipeline", plan.virtual_pipeline},
+                   {"virtual_pipeline", strategy.virtual_pipeline},
                    {"data", strategy.data},
                    {"context", 1},
                    {"expert", 1},
-                   {"zero_stage", plan.shards_parameters ? 3 : strategy.zero_stage},
+                   {"zero_stage", strategy.zero_stage},
                    {"micro_batch", strategy.micro_batch},
                    {"global_batch", strategy.global_batch},
                    {"recompute", to_string(strategy.recompute)},
                    {"sequence_parallel", strategy.sequence_parallel},
-                   {"schedule", plan.virtual_pipeline > 1 ? "interleaved" : to_string(strategy.schedule)}};
+                   {"schedule", strategy.virtual_pipeline > 1 ? "interleaved" : to_string(strategy.schedule)}};
   if (!strategy.stage_layers.empty()) document["stage_layers"] = strategy.stage_layers;
   return document;
 }
@@ -29,7 +28,7 @@ json to_json(const simulate::Plan& plan) {
 json to_json(const simulate::Prediction& prediction) {
   const simulate::StageMemory& memory = prediction.memory;
   const simulate::StepTime& time = prediction.time;
-  return {{"strategy", to_json(prediction.plan)},
+  return {{"strategy", to_json(prediction.strategy)},
           {"step_seconds", prediction.step_seconds},
           {"tokens_per_second", prediction.tokens_per_second},
           {"tflops_per_device", prediction.tflops_per_device},
@@ -59,15 +58,14 @@ json to_json(const simulate::Prediction& prediction) {
             {"optimizer", time.optimizer}}}};
 }
 
-std::string describe(const simulate::Plan& plan) {
-  const spec::Strategy& strategy = plan.strategy;
+std::string describe(const spec::Strategy& strategy) {
   std::string text = fmt::format("tensor {} x pipeline {} x data {}, micro-batch {}", strategy.tensor,
                                  strategy.pipeline, strategy.data, strategy.micro_batch);
-  if (plan.virtual_pipeline > 1) text += fmt::format(", {} chunks a stage", plan.virtual_pipeline);
+  if (strategy.virtual_pipeline > 1) text += fmt::format(", {} chunks a stage", strategy.virtual_pipeline);
   if (strategy.pipeline > 1 && strategy.schedule == spec::ScheduleKind::gpipe) text += ", gpipe";
   text += fmt::format(", recompute {}", to_string(strategy.recompute));
   if (strategy.sequence_parallel) text += ", sequence parallel";
-  if (plan.shards_parameters) {
+  if (strategy.zero_stage >= 3) {
     text += ", ZeRO-3";
   } else if (strategy.zero_stage > 0) {
     text += fmt::format(", ZeRO-{}", strategy.zero_stage);
@@ -82,12 +80,12 @@ std::string prediction_header() {
 }
 
 std::string prediction_line(const simulate::Prediction& prediction) {
-  const spec::Strategy& strategy = prediction.plan.strategy;
+  const spec::Strategy& strategy = prediction.strategy;
   return fmt::format(
       "{:3} {:4} {:5} {:3} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
-      strategy.tensor, strategy.pipeline, strategy.data, prediction.plan.virtual_pipeline, strategy.micro_batch,
+      strategy.tensor, strategy.pipeline, strategy.data, strategy.virtual_pipeline, strategy.micro_batch,
       to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no",
-      prediction.plan.shards_parameters ? 3 : strategy.zero_stage, format_duration(prediction.step_seconds),
+      strategy.zero_stage, format_duration(prediction.step_seconds),
       format_count(prediction.tokens_per_second), prediction.tflops_per_device, 100 * prediction.mfu,
       100 * prediction.hfu, format_bytes(prediction.memory.total()), format_bytes(prediction.memory.high),
       to_string(prediction.fit));

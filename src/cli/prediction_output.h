@@ -8,11 +8,11 @@
 
 namespace ridgeline::cli {
 
-nlohmann::json to_json(const simulate::Plan& plan);
+nlohmann::json to_json(const spec::Strategy& strategy);
 nlohmann::json to_json(const simulate::Prediction& prediction);
 
 // "tensor 8 x pipeline 16 x data 8, micro-batch 1 ..."
-std::string describe(const simulate::Plan& plan);
+std::string describe(const spec::Strategy& strategy);
 
 // A header and a line for each prediction.
 std::string prediction_header();

@@ -22,26 +22,15 @@ struct Arguments {
   std::string config;
   std::vector<std::string> sets;
   MachineArguments machine;
-  int64_t virtual_pipeline = 1;
   std::string trace;
   bool wants_json = false;
 };
 
-simulate::Plan plan_of(const Arguments& arguments, spec::TrainConfig& config, int64_t devices) {
+spec::Strategy strategy_of(const Arguments& arguments, spec::TrainConfig& config, int64_t devices) {
   spec::Strategy& strategy = config.spec.strategy;
   const int64_t ranks = devices > 0 ? devices : strategy.tensor * strategy.pipeline;
   config.sources.located([&] { spec::derive_data(strategy, config.spec.model, ranks); });
-  const int64_t chunks = arguments.virtual_pipeline;
-  const bool divides =
-      config.spec.model.layers % (strategy.pipeline * chunks) == 0 && strategy.micro_batches() % strategy.pipeline == 0;
-  if (chunks > 1 && (strategy.pipeline == 1 || strategy.schedule != spec::ScheduleKind::one_f_one_b || !divides)) {
-    throw InputError(
-        "--virtual-pipeline {}: interleaving needs strategy.schedule = 1f1b, at least 2 stages, layers ({}) that "
-        "divide "
-        "by pipeline * chunks and micro-batches ({}) that divide by pipeline",
-        chunks, config.spec.model.layers, strategy.micro_batches());
-  }
-  return {strategy, chunks};
+  return strategy;
 }
 
 json stage_json(const simulate::StageReport& stage) {
@@ -61,7 +50,7 @@ json stage_json(const simulate::StageReport& stage) {
 
 void print_report(const simulate::Prediction& prediction, const std::vector<simulate::StageReport>& stages,
                   const simulate::Evaluator& evaluator) {
-  fmt::print("{} on {}\n{}\n\n", describe(prediction.plan), evaluator.machine().name, evaluator.machine().stack.name);
+  fmt::print("{} on {}\n{}\n\n", describe(prediction.strategy), evaluator.machine().name, evaluator.machine().stack.name);
   fmt::print("step {}, {} tokens/s, {:.1f} TFLOP/s a device ({:.1f} with recomputation), MFU {:.1f} %, HFU {:.1f} %\n",
              format_duration(prediction.step_seconds), format_count(prediction.tokens_per_second),
              prediction.tflops_per_device, prediction.hardware_tflops_per_device, 100 * prediction.mfu,
@@ -110,14 +99,14 @@ void write_trace(const std::string& path, const simulate::Timeline& timeline) {
 int simulate_config(const Arguments& arguments) {
   const spec::Machine machine = spec::load_machine(arguments.machine.machine);
   spec::TrainConfig config = load_any_config(arguments.config, arguments.sets);
-  const simulate::Plan plan = plan_of(arguments, config, arguments.machine.device_count(machine));
+  const spec::Strategy strategy = strategy_of(arguments, config, arguments.machine.device_count(machine));
   simulate::Evaluator evaluator(config.spec.model, machine, arguments.machine.recipe(), config.spec.precision.compute);
-  const simulate::Prediction prediction = evaluator.predict(plan);
-  const std::vector<simulate::StageReport> stages = evaluator.stages(plan);
-  if (!arguments.trace.empty()) write_trace(arguments.trace, evaluator.play(plan));
+  const simulate::Prediction prediction = evaluator.predict(strategy);
+  const std::vector<simulate::StageReport> stages = evaluator.stages(strategy);
+  if (!arguments.trace.empty()) write_trace(arguments.trace, evaluator.play(strategy));
   if (!arguments.wants_json) {
     print_report(prediction, stages, evaluator);
-    print_parts(evaluator.parts(plan), evaluator);
+    print_parts(evaluator.parts(strategy), evaluator);
     return kDone;
   }
   json document = to_json(prediction);
@@ -125,7 +114,7 @@ int simulate_config(const Arguments& arguments) {
   document["stages"] = json::array();
   for (const simulate::StageReport& stage : stages) document["stages"].push_back(stage_json(stage));
   document["parts"] = json::array();
-  for (const simulate::PartReport& part : evaluator.parts(plan)) document["parts"].push_back(part_json(part));
+  for (const simulate::PartReport& part : evaluator.parts(strategy)) document["parts"].push_back(part_json(part));
   print_json(document);
   return kDone;
 }
@@ -139,8 +128,6 @@ void add_simulate_command(CLI::App& program, int& exit_code) {
       ->required();
   command->add_option("--set", arguments->sets, "KEY=VALUE, wins over the file")->take_all();
   arguments->machine.add_to(*command);
-  command->add_option("--virtual-pipeline", arguments->virtual_pipeline, "chunks a stage (interleaved 1F1B)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000}));
   command->add_option("--trace", arguments->trace, "write a Chrome trace of the stages, which Perfetto opens");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->footer("Example:\n  ridgeline simulate run.toml --machine frontier --nodes 16 --trace step.json");

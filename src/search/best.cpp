@@ -12,28 +12,26 @@ namespace ridgeline::search {
 namespace {
 
 using simulate::Fit;
-using simulate::Plan;
 using simulate::Prediction;
 
 constexpr size_t kMostNearest = 5;
 
 // A total order, so that threads cannot change the outcome.
-auto plan_key(const Plan& plan) {
-  const spec::Strategy& s = plan.strategy;
-  return std::make_tuple(s.tensor, s.pipeline, s.micro_batch, plan.virtual_pipeline, static_cast<int>(s.recompute),
-                         static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage, plan.shards_parameters);
+auto strategy_key(const spec::Strategy& s) {
+  return std::make_tuple(s.tensor, s.pipeline, s.micro_batch, s.virtual_pipeline, static_cast<int>(s.recompute),
+                         static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage);
 }
 
 bool is_better(const Prediction& a, const Prediction& b) {
   if (a.fit != b.fit) return a.fit < b.fit;
   if (a.step_seconds != b.step_seconds) return a.step_seconds < b.step_seconds;
   if (a.memory.total() != b.memory.total()) return a.memory.total() < b.memory.total();
-  return plan_key(a.plan) < plan_key(b.plan);
+  return strategy_key(a.strategy) < strategy_key(b.strategy);
 }
 
 bool is_nearer(const Miss& a, const Miss& b) {
   if (a.missing_bytes != b.missing_bytes) return a.missing_bytes < b.missing_bytes;
-  return plan_key(a.prediction.plan) < plan_key(b.prediction.plan);
+  return strategy_key(a.prediction.strategy) < strategy_key(b.prediction.strategy);
 }
 
 // Keeps the first `most` by an order.
@@ -48,16 +46,16 @@ class Ranker {
  public:
   Ranker(simulate::Evaluator evaluator, size_t keep) : evaluator_(std::move(evaluator)), keep_(keep) {}
 
-  void visit(const Plan& plan) {
+  void visit(const spec::Strategy& strategy) {
     ++ranking_.considered;
-    const simulate::StageMemory memory = evaluator_.fullest(plan);
+    const simulate::StageMemory memory = evaluator_.fullest(strategy);
     const Fit fit = evaluator_.memory().fit(memory);
     if (fit == Fit::does_not_fit) {
-      miss(plan, memory);
+      miss(strategy, memory);
       return;
     }
     ++ranking_.fitting;
-    keep_first(ranking_.best, evaluator_.predict(plan), keep_, is_better);
+    keep_first(ranking_.best, evaluator_.predict(strategy), keep_, is_better);
   }
 
   void merge(const Ranker& other) {
@@ -71,16 +69,16 @@ class Ranker {
 
   Ranking finish() {
     if (!ranking_.best.empty()) ranking_.nearest.clear();
-    for (Miss& miss : ranking_.nearest) miss.prediction = evaluator_.predict(miss.prediction.plan);
+    for (Miss& miss : ranking_.nearest) miss.prediction = evaluator_.predict(miss.prediction.strategy);
     return std::move(ranking_);
   }
 
  private:
-  void miss(const Plan& plan, const simulate::StageMemory& memory) {
+  void miss(const spec::Strategy& strategy, const simulate::StageMemory& memory) {
     if (ranking_.fitting > 0) return;
     const double room = evaluator_.machine().device.memory_gib * 1024.0 * 1024.0 * 1024.0;
     Miss miss;
-    miss.prediction.plan = plan;
+    miss.prediction.strategy = strategy;
     miss.missing_bytes = memory.low - room;
     keep_first(ranking_.nearest, std::move(miss), kMostNearest, is_nearer);
   }
@@ -103,7 +101,9 @@ Ranking rank(const simulate::Evaluator& evaluator, const Space& space, size_t ke
   const auto work = [&](int thread) {
     try {
       for (size_t i = next++; i < all.size(); i = next++) {
-        for_each_plan(space, evaluator.model(), all[i], [&](const Plan& plan) { rankers[thread].visit(plan); });
+        for_each_plan(space, evaluator.model(), all[i], [&](const spec::Strategy& strategy) {
+          rankers[thread].visit(strategy);
+        });
       }
     } catch (...) {
       faults[thread] = std::current_exception();
@@ -121,10 +121,10 @@ Ranking rank(const simulate::Evaluator& evaluator, const Space& space, size_t ke
   return rankers[0].finish();
 }
 
-bool is_trainable(const simulate::Plan& plan, const spec::ModelSpec& model) {
-  if (plan.virtual_pipeline > 1 || plan.shards_parameters) return false;
+bool is_trainable(const spec::Strategy& strategy, const spec::ModelSpec& model) {
   try {
     spec::require_trainable(model);
+    spec::require_trainable(strategy);
   } catch (const InputError&) {
     return false;
   }

@@ -29,6 +29,6 @@ struct Ranking {
 Ranking rank(const simulate::Evaluator& evaluator, const Space& space, size_t keep, int threads = 0);
 
 // Whether `train` can run it: the model's family and the schedule.
-bool is_trainable(const simulate::Plan& plan, const spec::ModelSpec& model);
+bool is_trainable(const spec::Strategy& strategy, const spec::ModelSpec& model);
 
 }  // namespace ridgeline::search

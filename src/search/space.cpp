@@ -52,9 +52,8 @@ std::vector<Cut> cuts(const Space& space, const spec::ModelSpec& model) {
 }
 
 void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& cut,
-                   const std::function<void(const simulate::Plan&)>& visit) {
-  simulate::Plan plan;
-  spec::Strategy& strategy = plan.strategy;
+                   const std::function<void(const spec::Strategy&)>& visit) {
+  spec::Strategy strategy;
   strategy.tensor = cut.tensor;
   strategy.pipeline = cut.pipeline;
   strategy.data = cut.data;
@@ -66,20 +65,18 @@ void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& 
     strategy.micro_batch = micro_batch;
     for (const Form& form : forms(space, model, cut, samples / micro_batch)) {
       strategy.schedule = form.schedule;
-      plan.virtual_pipeline = form.chunks;
+      strategy.virtual_pipeline = form.chunks;
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
         strategy.recompute = recompute;
         for (int cuts_sequence = can_cut_sequence ? 1 : 0; cuts_sequence >= 0; --cuts_sequence) {
           strategy.sequence_parallel = cuts_sequence == 1;
           for (int64_t zero = cut.data > 1 ? 1 : 0; zero >= 0; --zero) {
             strategy.zero_stage = zero;
-            visit(plan);
+            visit(strategy);
           }
           if (!space.shards_parameters || cut.data == 1 || cut.pipeline > 1) continue;
-          strategy.zero_stage = 1;
-          plan.shards_parameters = true;
-          visit(plan);
-          plan.shards_parameters = false;
+          strategy.zero_stage = 3;
+          visit(strategy);
         }
       }
     }

@@ -32,7 +32,7 @@ std::vector<Cut> cuts(const Space& space, const spec::ModelSpec& model);
 
 // Every legal plan of a cut, in a fixed order.
 void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& cut,
-                   const std::function<void(const simulate::Plan&)>& visit);
+                   const std::function<void(const spec::Strategy&)>& visit);
 
 std::vector<int64_t> divisors(int64_t number);  // ascending
 

@@ -143,10 +143,9 @@ double Evaluator::message_seconds(const spec::Strategy& strategy) const {
   return slice + collective_seconds(machine_, cost::MessageKind::all_gather, bytes, tensor_group(strategy));
 }
 
-PassTimes Evaluator::sharding_times(const Plan& plan, const UnitTimes& units, int64_t layers) {
-  const spec::Strategy& strategy = plan.strategy;
+PassTimes Evaluator::sharding_times(const spec::Strategy& strategy, const UnitTimes& units, int64_t layers) {
   PassTimes times;
-  if (!plan.shards_parameters || strategy.data == 1) return times;
+  if (strategy.zero_stage < 3 || strategy.data == 1) return times;
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
   const double parameters = memory_.parameters(strategy.tensor, 1, false, false);
   const Group group = data_group(strategy);
@@ -162,11 +161,10 @@ PassTimes Evaluator::sharding_times(const Plan& plan, const UnitTimes& units, in
   return times;
 }
 
-void Evaluator::pipeline_time(const Plan& plan, const std::vector<int64_t>& layers, Prediction& prediction) {
-  const spec::Strategy& strategy = plan.strategy;
+void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<int64_t>& layers, Prediction& prediction) {
   const UnitTimes& units = unit_times(strategy);
   const double m = to_double(strategy.micro_batches()), p = to_double(strategy.pipeline),
-               v = to_double(plan.virtual_pipeline), message = message_seconds(strategy);
+               v = to_double(strategy.virtual_pipeline), message = message_seconds(strategy);
   PassTimes slowest;
   double sum = 0, most_forward = 0, most_backward = 0;
   for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
@@ -185,14 +183,14 @@ void Evaluator::pipeline_time(const Plan& plan, const std::vector<int64_t>& laye
   } else if (strategy.schedule == spec::ScheduleKind::gpipe) {
     sends = 2 * message * (p - 1);
     total = sum + (m - 1) * (most_forward + most_backward) + sends;
-  } else if (plan.virtual_pipeline == 1) {
+  } else if (strategy.virtual_pipeline == 1) {
     sends = 2 * message * (m + p - 2);
     total = sum + (m - 1) * slowest.both() + sends;
   } else {
     sends = 2 * message * (v * m + p - 2);
     total = sum / v + (m - 1 / v) * slowest.both() + sends;
   }
-  const PassTimes sharding = sharding_times(plan, units, layers[prediction.slowest_stage]);
+  const PassTimes sharding = sharding_times(strategy, units, layers[prediction.slowest_stage]);
   total += m * sharding.both();
   slowest.forward_compute += sharding.forward_compute;
   slowest.backward_compute += sharding.backward_compute;
@@ -204,9 +202,8 @@ void Evaluator::pipeline_time(const Plan& plan, const std::vector<int64_t>& laye
   time.bubble = std::max(0.0, total - time.compute - time.tensor_comm - sends - time.data_comm);
 }
 
-Evaluator::StepTail Evaluator::tail(const Plan& plan, double parameters, double last_backward) const {
-  const spec::Strategy& strategy = plan.strategy;
-  const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1 || plan.shards_parameters;
+Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double parameters, double last_backward) const {
+  const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1;
   const bool scatters = strategy.zero_stage >= 1;
   const double gradients = parameters * recipe_.gradient_bytes;
   StepTail tail;
@@ -220,9 +217,9 @@ Evaluator::StepTail Evaluator::tail(const Plan& plan, double parameters, double 
     reduce -= hidden;
     tail.slowed = hidden * machine_.stack.overlap_slowdown;
   }
-  tail.data_comm = plan.shards_parameters ? 0 : reduce;
-  if (plan.shards_parameters) tail.slowed = 0;
-  if (sharded && !plan.shards_parameters) {
+  tail.data_comm = strategy.zero_stage >= 3 ? 0 : reduce;
+  if (strategy.zero_stage >= 3) tail.slowed = 0;
+  if (sharded && strategy.zero_stage < 3) {
     tail.data_comm +=
         collective_seconds(machine_, cost::MessageKind::all_gather, parameters * recipe_.parameter_bytes, group);
   }
@@ -233,7 +230,7 @@ Evaluator::StepTail Evaluator::tail(const Plan& plan, double parameters, double 
         collective_seconds(machine_, cost::MessageKind::all_reduce, embedding * recipe_.gradient_bytes, ends);
   }
   // Reads of gradients for the norm and of zeroing them; gradient, master, two moments and weight in the update.
-  const double kept = plan.shards_parameters ? parameters / to_double(strategy.data) : parameters;
+  const double kept = strategy.zero_stage >= 3 ? parameters / to_double(strategy.data) : parameters;
   const double owned = sharded ? parameters / to_double(strategy.data) : parameters;
   const double bytes = kept * 8 + owned * 30;
   tail.optimizer = bytes / (machine_.device.memory_gb_per_s * 1e9 * machine_.stack.optimizer_efficiency) +
@@ -242,7 +239,7 @@ Evaluator::StepTail Evaluator::tail(const Plan& plan, double parameters, double 
 }
 
 void Evaluator::rates(Prediction& prediction) const {
-  const spec::Strategy& strategy = prediction.plan.strategy;
+  const spec::Strategy& strategy = prediction.strategy;
   const double samples = to_double(strategy.global_batch), seconds = prediction.step_seconds;
   const double devices = to_double(strategy.ranks()), peak = machine_.peak_flops(compute_);
   prediction.tokens_per_second = samples * to_double(model_.sequence) / seconds;
@@ -253,15 +250,15 @@ void Evaluator::rates(Prediction& prediction) const {
   prediction.hfu = prediction.hardware_tflops_per_device * 1e12 / peak;
 }
 
-StageMemory Evaluator::fullest(const Plan& plan, int64_t* fullest_stage) {
-  const std::vector<int64_t>& layers = stage_layers(plan.strategy);
+StageMemory Evaluator::fullest(const spec::Strategy& strategy, int64_t* fullest_stage) {
+  const std::vector<int64_t>& layers = stage_layers(strategy);
   StageMemory most;
   int64_t at = 0;
   // Stages with as many layers as the one before keep fewer micro-batches, unless they hold the head.
-  for (int64_t stage = 0; stage < plan.strategy.pipeline; ++stage) {
-    const bool can_be = stage < 2 || stage == plan.strategy.pipeline - 1 || layers[stage] > layers[stage - 1];
+  for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
+    const bool can_be = stage < 2 || stage == strategy.pipeline - 1 || layers[stage] > layers[stage - 1];
     if (!can_be) continue;
-    const StageMemory memory = memory_.stage(plan, stage, layers[stage]);
+    const StageMemory memory = memory_.stage(strategy, stage, layers[stage]);
     if (memory.total() <= most.total()) continue;
     most = memory;
     at = stage;
@@ -270,15 +267,14 @@ StageMemory Evaluator::fullest(const Plan& plan, int64_t* fullest_stage) {
   return most;
 }
 
-Prediction Evaluator::predict(const Plan& plan) {
-  const spec::Strategy& strategy = plan.strategy;
+Prediction Evaluator::predict(const spec::Strategy& strategy) {
   RIDGELINE_ASSERT(strategy.data > 0);
   Prediction prediction;
-  prediction.plan = plan;
-  prediction.memory = fullest(plan, &prediction.fullest_stage);
+  prediction.strategy = strategy;
+  prediction.memory = fullest(strategy, &prediction.fullest_stage);
   prediction.fit = memory_.fit(prediction.memory);
   const std::vector<int64_t>& layers = stage_layers(strategy);
-  pipeline_time(plan, layers, prediction);
+  pipeline_time(strategy, layers, prediction);
   double parameters = 0;
   for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
     const bool first = stage == 0, last = stage == strategy.pipeline - 1;
@@ -286,7 +282,7 @@ Prediction Evaluator::predict(const Plan& plan) {
     parameters = std::max(parameters, memory_.parameters(strategy.tensor, layers[stage], first, last));
   }
   const double backward = stage_times(unit_times(strategy), strategy, 0, layers.front()).backward();
-  const StepTail tail = this->tail(plan, parameters, backward);
+  const StepTail tail = this->tail(strategy, parameters, backward);
   prediction.time.data_comm += tail.data_comm;
   prediction.time.optimizer = tail.optimizer;
   prediction.time.compute += tail.slowed;

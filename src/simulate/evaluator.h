@@ -1,8 +1,8 @@
 // Evaluator: what a step of a strategy takes, for one model on one machine.
 //
 //   Evaluator evaluator(model, load_machine("frontier"), cost::recipe("ridgeline"), Precision::bf16);
-//   Prediction prediction = evaluator.predict(plan);          // closed form, microseconds
-//   Timeline timeline = evaluator.play(plan);                 // executes the schedule's actions
+//   Prediction prediction = evaluator.predict(strategy);          // closed form, microseconds
+//   Timeline timeline = evaluator.play(strategy);                 // executes the schedule's actions
 //
 // Kernel and message times of a unit depend on few of a strategy's numbers; they are kept, so that most evaluations are
 // some arithmetic. Not safe for several threads at once: give each its own.
@@ -68,17 +68,17 @@ class Evaluator {
   Evaluator(const spec::ModelSpec& model, const spec::Machine& machine, const cost::Recipe& recipe,
             spec::Precision compute);
 
-  // `plan.strategy.data` must be derived (spec/strategy.h).
-  Prediction predict(const Plan& plan);
+  // `strategy.data` must be derived (spec/strategy.h).
+  Prediction predict(const spec::Strategy& strategy);
   // Memory alone: the fullest stage's; cheaper, and first in a search.
-  StageMemory fullest(const Plan& plan, int64_t* stage = nullptr);
+  StageMemory fullest(const spec::Strategy& strategy, int64_t* stage = nullptr);
   MemoryModel& memory() { return memory_; }
 
-  std::vector<StageReport> stages(const Plan& plan);
-  std::vector<PartReport> parts(const Plan& plan) const;
+  std::vector<StageReport> stages(const spec::Strategy& strategy);
+  std::vector<PartReport> parts(const spec::Strategy& strategy) const;
   double message_seconds(const spec::Strategy& strategy) const;
   // The pipeline's part of the step, action by action.
-  Timeline play(const Plan& plan);
+  Timeline play(const spec::Strategy& strategy);
 
   const spec::ModelSpec& model() const { return model_; }
   const spec::Machine& machine() const { return machine_; }
@@ -99,10 +99,10 @@ class Evaluator {
   PassTimes measure(const spec::Strategy& strategy, int64_t unit) const;
   PassTimes stage_times(const UnitTimes& units, const spec::Strategy& strategy, int64_t stage, int64_t layers) const;
   const std::vector<int64_t>& stage_layers(const spec::Strategy& strategy);
-  std::vector<ChunkDurations> chunk_durations(const Plan& plan);
-  void pipeline_time(const Plan& plan, const std::vector<int64_t>& layers, Prediction& prediction);
-  PassTimes sharding_times(const Plan& plan, const UnitTimes& units, int64_t layers);
-  StepTail tail(const Plan& plan, double parameters, double last_backward) const;
+  std::vector<ChunkDurations> chunk_durations(const spec::Strategy& strategy);
+  void pipeline_time(const spec::Strategy& strategy, const std::vector<int64_t>& layers, Prediction& prediction);
+  PassTimes sharding_times(const spec::Strategy& strategy, const UnitTimes& units, int64_t layers);
+  StepTail tail(const spec::Strategy& strategy, double parameters, double last_backward) const;
   void rates(Prediction& prediction) const;
 
   spec::ModelSpec model_;

@@ -13,24 +13,23 @@ double to_double(int64_t value) { return static_cast<double>(value); }
 
 }  // namespace
 
-std::vector<StageReport> Evaluator::stages(const Plan& plan) {
-  const std::vector<int64_t> layers = stage_layers(plan.strategy);
-  const UnitTimes& units = unit_times(plan.strategy);
+std::vector<StageReport> Evaluator::stages(const spec::Strategy& strategy) {
+  const std::vector<int64_t> layers = stage_layers(strategy);
+  const UnitTimes& units = unit_times(strategy);
   std::vector<StageReport> reports;
-  for (int64_t stage = 0; stage < plan.strategy.pipeline; ++stage) {
+  for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
     StageReport report;
     report.layers = layers[stage];
-    report.times = stage_times(units, plan.strategy, stage, layers[stage]);
-    report.memory = memory_.stage(plan, stage, layers[stage]);
+    report.times = stage_times(units, strategy, stage, layers[stage]);
+    report.memory = memory_.stage(strategy, stage, layers[stage]);
     report.parameters =
-        memory_.parameters(plan.strategy.tensor, layers[stage], stage == 0, stage == plan.strategy.pipeline - 1);
+        memory_.parameters(strategy.tensor, layers[stage], stage == 0, stage == strategy.pipeline - 1);
     reports.push_back(report);
   }
   return reports;
 }
 
-std::vector<PartReport> Evaluator::parts(const Plan& plan) const {
-  const spec::Strategy& strategy = plan.strategy;
+std::vector<PartReport> Evaluator::parts(const spec::Strategy& strategy) const {
   std::vector<PartReport> reports;
   const auto report_of = [&reports](const std::string& name) -> PartReport& {
     for (PartReport& report : reports) {
@@ -55,11 +54,10 @@ std::vector<PartReport> Evaluator::parts(const Plan& plan) const {
   return reports;
 }
 
-std::vector<ChunkDurations> Evaluator::chunk_durations(const Plan& plan) {
-  const spec::Strategy& strategy = plan.strategy;
+std::vector<ChunkDurations> Evaluator::chunk_durations(const spec::Strategy& strategy) {
   const std::vector<int64_t>& layers = stage_layers(strategy);
   const UnitTimes& units = unit_times(strategy);
-  const int64_t chunks = plan.virtual_pipeline;
+  const int64_t chunks = strategy.virtual_pipeline;
   std::vector<ChunkDurations> durations;
   for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -74,13 +72,12 @@ std::vector<ChunkDurations> Evaluator::chunk_durations(const Plan& plan) {
   return durations;
 }
 
-Timeline Evaluator::play(const Plan& plan) {
-  const spec::Strategy& strategy = plan.strategy;
+Timeline Evaluator::play(const spec::Strategy& strategy) {
   const schedule::Schedule schedule =
-      plan.virtual_pipeline > 1
-          ? schedule::make_interleaved_schedule(strategy.pipeline, plan.virtual_pipeline, strategy.micro_batches())
+      strategy.virtual_pipeline > 1
+          ? schedule::make_interleaved_schedule(strategy.pipeline, strategy.virtual_pipeline, strategy.micro_batches())
           : schedule::make_schedule(strategy.schedule, strategy.pipeline, strategy.micro_batches());
-  return simulate::play(schedule, chunk_durations(plan), message_seconds(strategy), /*keeps_spans=*/true);
+  return simulate::play(schedule, chunk_durations(strategy), message_seconds(strategy), /*keeps_spans=*/true);
 }
 
 }  // namespace ridgeline::simulate

@@ -50,10 +50,10 @@ constexpr int64_t kUsualVocabulary = 50304;
 void settle(MeasuredRun& run) {
   if (!run.why_not.empty()) return;
   try {
-    spec::Strategy strategy = run.plan.strategy;
+    spec::Strategy strategy = run.strategy;
     spec::validate(run.model);
     spec::derive_data(strategy, run.model, run.devices);
-    run.plan.strategy = strategy;
+    run.strategy = strategy;
   } catch (const InputError& error) {
     run.why_not = error.what();
   }
@@ -70,7 +70,7 @@ void need(MeasuredRun& run, const std::optional<int64_t>& value, int64_t& target
 bool is_yes(const std::string& text) { return text.starts_with("yes") || text == "1" || text == "true"; }
 
 void read_recompute(const std::string& text, MeasuredRun& run) {
-  spec::Recompute& recompute = run.plan.strategy.recompute;
+  spec::Recompute& recompute = run.strategy.recompute;
   if (text == "none" || text == "no") {
     recompute = spec::Recompute::none;
   } else if (text == "selective") {
@@ -100,16 +100,15 @@ void read_published_model(const Table& table, size_t row, MeasuredRun& run) {
 }
 
 void read_published_strategy(const Table& table, size_t row, MeasuredRun& run) {
-  spec::Strategy& strategy = run.plan.strategy;
+  spec::Strategy& strategy = run.strategy;
   need(run, table.count(row, "gpu_count"), run.devices, "gpu_count");
   need(run, table.count(row, "tp"), strategy.tensor, "tp");
   need(run, table.count(row, "pp"), strategy.pipeline, "pp");
   need(run, table.count(row, "micro_batch"), strategy.micro_batch, "micro_batch");
   need(run, table.count(row, "global_batch"), strategy.global_batch, "global_batch");
-  run.plan.virtual_pipeline = table.count(row, "vpp").value_or(1);
+  strategy.virtual_pipeline = table.count(row, "vpp").value_or(1);
   const double zero = table.number(row, "zero_stage").value_or(0);
-  strategy.zero_stage = zero >= 1 ? 1 : 0;
-  run.plan.shards_parameters = zero >= 3;
+  strategy.zero_stage = static_cast<int64_t>(zero);
   if (zero == 2 && run.why_not.empty()) run.why_not = "ZeRO stage 2 is not modelled";
   if (table.number(row, "cp").value_or(1) > 1 && run.why_not.empty()) run.why_not = "context axis is not modelled";
   read_recompute(table.text(row, "recompute"), run);
@@ -126,7 +125,7 @@ double published_seconds(const Table& table, size_t row, const MeasuredRun& run)
   if (const auto seconds = table.number(row, "iteration_s")) return *seconds;
   const auto rate = table.number(row, "tokens_per_s_per_gpu");
   if (!rate || *rate <= 0 || run.devices == 0) return 0;
-  return static_cast<double>(run.plan.strategy.global_batch * run.model.sequence) /
+  return static_cast<double>(run.strategy.global_batch * run.model.sequence) /
          (*rate * static_cast<double>(run.devices));
 }
 
@@ -152,7 +151,7 @@ Rows vtrain(const Table& table) {
   Rows runs;
   for (size_t row = 0; row < table.rows(); ++row) {
     MeasuredRun run;
-    spec::Strategy& strategy = run.plan.strategy;
+    spec::Strategy& strategy = run.strategy;
     need(run, table.count(row, "# GPUs"), run.devices, "# GPUs");
     run.source = run.devices > 8 ? "vTrain, several nodes" : "vTrain, one node";
     run.label = table.where(row);
@@ -204,13 +203,13 @@ Rows selene(const Table& table) {
         run.model.sequence = 2048;
         run.model.vocabulary = 51200;
         run.model.dropout = run.model.attention_dropout = kUsualDropout;
-        run.plan.virtual_pipeline = point.chunks;
-        run.plan.strategy.tensor = 8;
-        run.plan.strategy.pipeline = point.pipeline;
-        run.plan.strategy.micro_batch = point.micro_batch;
-        run.plan.strategy.global_batch = point.global_batch;
-        run.plan.strategy.recompute = is_full ? spec::Recompute::full : spec::Recompute::selective;
-        run.plan.strategy.sequence_parallel = !is_full;
+        run.strategy.virtual_pipeline = point.chunks;
+        run.strategy.tensor = 8;
+        run.strategy.pipeline = point.pipeline;
+        run.strategy.micro_batch = point.micro_batch;
+        run.strategy.global_batch = point.global_batch;
+        run.strategy.recompute = is_full ? spec::Recompute::full : spec::Recompute::selective;
+        run.strategy.sequence_parallel = !is_full;
         run.devices = point.devices;
         run.compute = spec::Precision::fp16;
         run.step_seconds = table.number(row, is_full ? "iter_full_s" : "iter_seqsel_s").value_or(0);

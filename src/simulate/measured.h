@@ -22,7 +22,7 @@ struct MeasuredRun {
   std::string label;    // "runs.csv:12 GPT-175B"
   std::string machine;  // name of a shipped machine; empty: not known
   spec::ModelSpec model;
-  Plan plan;
+  spec::Strategy strategy;
   spec::Precision compute = spec::Precision::bf16;
   bool fused_attention = false;
   bool knows_attention = false;  // else the stack's program says

@@ -16,7 +16,7 @@ double to_double(int64_t value) { return static_cast<double>(value); }
 // The model and plan of a row; throws InputError where it lacks something.
 struct Run {
   spec::ModelSpec model;
-  Plan plan;
+  spec::Strategy strategy;
   int64_t stage = 0;
 };
 
@@ -33,7 +33,7 @@ Run run_of(const Table& table, size_t row) {
   run.model.sequence = need(table, row, "seq_len");
   run.model.heads = std::max<int64_t>(1, run.model.hidden / 128);
   run.model.vocabulary = 51200;
-  spec::Strategy& strategy = run.plan.strategy;
+  spec::Strategy& strategy = run.strategy;
   strategy.tensor = need(table, row, "tp");
   strategy.pipeline = need(table, row, "pp");
   strategy.micro_batch = need(table, row, "micro_batch");
@@ -51,13 +51,13 @@ Run run_of(const Table& table, size_t row) {
 void predict(MeasuredMemory& measured, const Run& run, const spec::Machine& machine) {
   const cost::Recipe recipe = cost::recipe(machine.stack.program);
   MemoryModel model(run.model, machine, spec::Precision::bf16, recipe);
-  const std::vector<int64_t> layers = cost::with_stages(run.plan.strategy, run.model, recipe).stage_layers;
-  const int64_t count = layers.empty() ? run.model.layers / run.plan.strategy.pipeline : layers[run.stage];
-  const StageMemory memory = model.stage(run.plan, run.stage, count);
-  const double reserve = model.reserve(run.plan.strategy);
-  const bool last = run.stage == run.plan.strategy.pipeline - 1;
+  const std::vector<int64_t> layers = cost::with_stages(run.strategy, run.model, recipe).stage_layers;
+  const int64_t count = layers.empty() ? run.model.layers / run.strategy.pipeline : layers[run.stage];
+  const StageMemory memory = model.stage(run.strategy, run.stage, count);
+  const double reserve = model.reserve(run.strategy);
+  const bool last = run.stage == run.strategy.pipeline - 1;
   measured.predicted_allocated =
-      model.static_bytes(run.plan.strategy, model.parameters(run.plan.strategy.tensor, count, run.stage == 0, last));
+      model.static_bytes(run.strategy, model.parameters(run.strategy.tensor, count, run.stage == 0, last));
   measured.predicted_peak = memory.total() - reserve;
   measured.predicted_low = memory.low - reserve;
   measured.predicted_high = memory.high - reserve;

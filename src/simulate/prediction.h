@@ -9,13 +9,6 @@
 
 namespace ridgeline::simulate {
 
-// What is predicted: a strategy, and what `train` cannot run yet beside it.
-struct Plan {
-  spec::Strategy strategy;         // with `data` derived
-  int64_t virtual_pipeline = 1;    // chunks a stage holds (interleaved 1F1B)
-  bool shards_parameters = false;  // ZeRO-3: weights and gradients are cut over the data axis too, gathered by layer
-};
-
 // Seconds of the step on its slowest stage in which nothing but this went on; they add up to the step.
 struct StepTime {
   double compute = 0;
@@ -43,7 +36,7 @@ enum class Fit { fits, at_risk, does_not_fit };  // by `high`, by `low`
 std::string to_string(Fit fit);
 
 struct Prediction {
-  Plan plan;
+  spec::Strategy strategy;  // with `data` derived
   StepTime time;
   double step_seconds = 0;
   double tokens_per_second = 0;

@@ -99,14 +99,13 @@ const MemoryModel::Saved& MemoryModel::saved(const spec::Strategy& strategy) {
       .first->second;
 }
 
-double MemoryModel::micro_batches_in_flight(const Plan& plan, int64_t stage) {
-  const spec::Strategy& strategy = plan.strategy;
+double MemoryModel::micro_batches_in_flight(const spec::Strategy& strategy, int64_t stage) {
   const double m = to_double(strategy.micro_batches()), p = to_double(strategy.pipeline);
   if (strategy.schedule == spec::ScheduleKind::gpipe) return m;
   const double behind = p - to_double(stage);
-  if (plan.virtual_pipeline == 1) return std::min(m, behind);
+  if (strategy.virtual_pipeline == 1) return std::min(m, behind);
   // Chunks ahead of the first backward (Narayanan et al. 2021, section 2.2.2), each a share of the stage's layers.
-  const double v = to_double(plan.virtual_pipeline);
+  const double v = to_double(strategy.virtual_pipeline);
   return std::min(m, ((v - 1) * p + 2 * (behind - 1) + 1) / v);
 }
 
@@ -123,14 +122,13 @@ double MemoryModel::reserve(const spec::Strategy& strategy) const {
   return machine_.reserve.context_gib * kGib + communicators * machine_.reserve.communicator_mib * kMib;
 }
 
-StageMemory MemoryModel::stage(const Plan& plan, int64_t stage, int64_t layers) {
-  const spec::Strategy& strategy = plan.strategy;
+StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, int64_t layers) {
   const bool first = stage == 0, last = stage == strategy.pipeline - 1;
   const double count = parameters(strategy.tensor, layers, first, last);
   const Saved& saved = this->saved(strategy);
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
   StageMemory memory;
-  if (plan.shards_parameters) {
+  if (strategy.zero_stage >= 3) {
     const double owned = count / to_double(strategy.data);
     memory.weights = owned * element;
     memory.gradients = owned * 4;
@@ -145,9 +143,9 @@ StageMemory MemoryModel::stage(const Plan& plan, int64_t stage, int64_t layers) 
     memory.optimizer = statics - memory.weights - memory.gradients;
   }
   const double kept = to_double(layers) * saved.layer + saved.scatter + (first ? saved.embedding : 0);
-  memory.activations = micro_batches_in_flight(plan, stage) * kept + saved.rebuilt + (last ? saved.head : 0);
+  memory.activations = micro_batches_in_flight(strategy, stage) * kept + saved.rebuilt + (last ? saved.head : 0);
   memory.buffers += saved.transient + recipe_.bucket_elements * recipe_.gradient_bytes;
-  if (recipe_.keeps_unsharded_gradients && strategy.zero_stage >= 1 && !plan.shards_parameters) {
+  if (recipe_.keeps_unsharded_gradients && strategy.zero_stage >= 1 && strategy.zero_stage < 3) {
     memory.buffers += count * recipe_.gradient_bytes * (1 - 1 / to_double(strategy.data));
   }
   if (last) {  // logits and their gradient, a chunk of rows at a time in this program, whole in others

@@ -23,8 +23,8 @@ class MemoryModel {
               const cost::Recipe& recipe)
       : model_(model), machine_(machine), compute_(compute), recipe_(recipe) {}
 
-  // Of stage `stage` that holds `layers` layers. `plan.strategy.data` must be derived.
-  StageMemory stage(const Plan& plan, int64_t stage, int64_t layers);
+  // Of stage `stage` that holds `layers` layers. `strategy.data` must be derived.
+  StageMemory stage(const spec::Strategy& strategy, int64_t stage, int64_t layers);
   // What tensors alone take at the stage's peak, without context, communicators and slack.
   static double allocated(const StageMemory& memory, double reserve) { return memory.total() - reserve; }
   // Context and communicators of a rank under `strategy`.
@@ -45,7 +45,7 @@ class MemoryModel {
   const Saved& saved(const spec::Strategy& strategy);
   Saved count_saved(const spec::Strategy& strategy) const;
   Saved published_saved(const spec::Strategy& strategy) const;
-  static double micro_batches_in_flight(const Plan& plan, int64_t stage);
+  static double micro_batches_in_flight(const spec::Strategy& strategy, int64_t stage);
 
   spec::ModelSpec model_;
   spec::Machine machine_;

@@ -16,7 +16,7 @@ constexpr size_t kLeastGroup = 4;
 
 auto group_key(const MeasuredRun& run) {
   const spec::ModelSpec& model = run.model;
-  return std::make_tuple(run.source, run.machine, run.devices, run.plan.strategy.global_batch, model.layers,
+  return std::make_tuple(run.source, run.machine, run.devices, run.strategy.global_batch, model.layers,
                          model.hidden, model.heads, model.sequence, model.vocabulary);
 }
 
@@ -117,9 +117,9 @@ std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, co
       auto found = machines.find(name);
       if (found == machines.end()) found = machines.emplace(name, spec::load_machine(name)).first;
       Evaluator& evaluator = evaluators.of(run, found->second);
-      Plan plan = run.plan;
-      plan.strategy = cost::with_stages(plan.strategy, run.model, evaluator.recipe());
-      validated.prediction = evaluator.predict(plan);
+      spec::Strategy strategy = run.strategy;
+      strategy = cost::with_stages(strategy, run.model, evaluator.recipe());
+      validated.prediction = evaluator.predict(strategy);
     }
     result.push_back(std::move(validated));
   }

@@ -71,11 +71,15 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
   schema.choice<ScheduleKind>(
       "strategy.schedule", strategy.schedule, {{"gpipe", ScheduleKind::gpipe}, {"1f1b", ScheduleKind::one_f_one_b}},
       "order of a stage's work: 1f1b keeps the fewest activations, gpipe runs all forwards first");
+  schema.key("strategy.virtual_pipeline", strategy.virtual_pipeline,
+             "chunks of the model that a stage holds; more than one: interleaved 1f1b", between(1, 1000));
   schema.key("strategy.stage_layers", strategy.stage_layers,
              "layers of each stage, such as [5, 6, 6, 5]; empty: balanced, embedding and head counted as work",
              between(1, 1e5));
   schema.key("strategy.zero_stage", strategy.zero_stage,
-             "1 shards the optimizer's state over the data parallel ranks, 0 does not", between(0, 1));
+             "what is sharded over the data parallel ranks: nothing (0), optimizer state (1), gradients too (2), "
+             "parameters too (3)",
+             between(0, 3));
   schema.key("strategy.micro_batch", strategy.micro_batch, "samples of one micro-batch on one data parallel replica",
              between(1, 1e6));
   schema.key("strategy.global_batch", strategy.global_batch, "samples of one optimizer step over all replicas",

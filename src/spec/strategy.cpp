@@ -31,7 +31,8 @@ void check_ranges(const Strategy& strategy) {
   // The same bounds as in config.cpp: here for strategies that were built by a program.
   check_range("tensor", strategy.tensor, 1, 1'000'000);
   check_range("pipeline", strategy.pipeline, 1, 1'000'000);
-  check_range("zero_stage", strategy.zero_stage, 0, 1);
+  check_range("zero_stage", strategy.zero_stage, 0, 3);
+  check_range("virtual_pipeline", strategy.virtual_pipeline, 1, 1'000);
   check_range("micro_batch", strategy.micro_batch, 1, 1'000'000);
   check_range("global_batch", strategy.global_batch, 1, 1'000'000'000);
   if (!(strategy.bucket_mib > 0)) throw InputError("strategy.bucket_mib = {}: expected > 0", strategy.bucket_mib);
@@ -85,6 +86,27 @@ void check_stages(const Strategy& strategy, const ModelSpec& model) {
   }
 }
 
+// Interleaved 1F1B: chunks of equal layers, and micro-batches in groups of as many as there are stages.
+void check_chunks(const Strategy& strategy, const ModelSpec& model) {
+  const int64_t chunks = strategy.virtual_pipeline;
+  if (chunks == 1) return;
+  const auto refuse = [chunks](const std::string& why) {
+    throw InputError("strategy.virtual_pipeline = {}: {}; or set it to 1", chunks, why);
+  };
+  if (strategy.pipeline == 1) refuse("interleaving needs at least 2 stages; raise strategy.pipeline");
+  if (strategy.schedule != ScheduleKind::one_f_one_b) refuse("interleaving is a form of strategy.schedule = \"1f1b\"");
+  if (!strategy.stage_layers.empty()) refuse("chunks are of equal layers; leave strategy.stage_layers out");
+  if (model.layers % (strategy.pipeline * chunks) != 0) {
+    refuse(fmt::format("{} layers do not divide by pipeline * virtual_pipeline = {} * {} = {}", model.layers,
+                       strategy.pipeline, chunks, strategy.pipeline * chunks));
+  }
+  if (strategy.micro_batches() % strategy.pipeline != 0) {
+    refuse(fmt::format("the {} micro-batches of a replica do not divide by strategy.pipeline = {}; change "
+                       "strategy.global_batch or strategy.micro_batch",
+                       strategy.micro_batches(), strategy.pipeline));
+  }
+}
+
 }  // namespace
 
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
@@ -110,6 +132,18 @@ void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
         below + samples);
   }
   strategy.data = data;
+  check_chunks(strategy, model);
+}
+
+void require_trainable(const Strategy& strategy) {
+  const auto refuse = [](const char* key, int64_t value, const char* what) {
+    throw InputError(
+        "strategy.{} = {}: `ridgeline train` does not run {} yet; planning commands (`plan`, `simulate`) take it. Use "
+        "`plan --trainable` for strategies that train",
+        key, value, what);
+  };
+  if (strategy.virtual_pipeline > 1) refuse("virtual_pipeline", strategy.virtual_pipeline, "interleaved chunks");
+  if (strategy.zero_stage > 1) refuse("zero_stage", strategy.zero_stage, "sharded gradients or parameters");
 }
 
 std::string to_string(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "gpipe" : "1f1b"; }

@@ -122,7 +122,7 @@ TEST_F(Planning, InterleavingIsPredictedAndTraced) {
         "[precision]\ncompute = \"bf16\"\n");
   const json plain = json::parse(run("simulate run.toml --machine frontier --nodes 1 --json").output);
   const Result result =
-      run("simulate run.toml --machine frontier --nodes 1 --virtual-pipeline 3 --trace t.json --json");
+      run("simulate run.toml --machine frontier --nodes 1 --set strategy.virtual_pipeline=3 --trace t.json --json");
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   const json interleaved = json::parse(result.output);
   EXPECT_LT(interleaved["time"]["bubble"].get<double>(), 0.5 * plain["time"]["bubble"].get<double>());

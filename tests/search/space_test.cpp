@@ -29,8 +29,7 @@ TEST(Space, CoversExactlyWhatIsLegal) {
   const Space space{.devices = 24, .global_batch = 48, .most_tensor = 64, .most_chunks = 1};
   std::set<Tuple> found;
   for (const Cut& cut : cuts(space, model)) {
-    for_each_plan(space, model, cut, [&](const simulate::Plan& plan) {
-      const spec::Strategy& s = plan.strategy;
+    for_each_plan(space, model, cut, [&](const spec::Strategy& s) {
       found.insert({s.tensor, s.pipeline, s.data, s.micro_batch});
       spec::Strategy again = s;
       EXPECT_NO_THROW(spec::derive_data(again, model, space.devices));
@@ -62,14 +61,13 @@ TEST(Space, CoversExactlyWhatIsLegal) {
 TEST(Space, NoPlanComesTwice) {
   const spec::ModelSpec model = small_model();
   const Space space{.devices = 16, .global_batch = 64};
-  std::set<std::tuple<int64_t, int64_t, int64_t, int64_t, int, int, bool, int64_t, bool>> seen;
+  std::set<std::tuple<int64_t, int64_t, int64_t, int64_t, int, int, bool, int64_t>> seen;
   int64_t count = 0;
   for (const Cut& cut : cuts(space, model)) {
-    for_each_plan(space, model, cut, [&](const simulate::Plan& plan) {
-      const spec::Strategy& s = plan.strategy;
+    for_each_plan(space, model, cut, [&](const spec::Strategy& s) {
       ++count;
-      seen.insert({s.tensor, s.pipeline, s.micro_batch, plan.virtual_pipeline, static_cast<int>(s.recompute),
-                   static_cast<int>(s.schedule), s.sequence_parallel, s.zero_stage, plan.shards_parameters});
+      seen.insert({s.tensor, s.pipeline, s.micro_batch, s.virtual_pipeline, static_cast<int>(s.recompute),
+                   static_cast<int>(s.schedule), s.sequence_parallel, s.zero_stage});
     });
   }
   EXPECT_EQ(static_cast<int64_t>(seen.size()), count);
@@ -88,9 +86,9 @@ TEST_F(Best, IsTheFastestThatFits) {
   double fastest = 1e300;
   int64_t considered = 0;
   for (const Cut& cut : cuts(space, model_)) {
-    for_each_plan(space, model_, cut, [&](const simulate::Plan& plan) {
+    for_each_plan(space, model_, cut, [&](const spec::Strategy& strategy) {
       ++considered;
-      const simulate::Prediction prediction = evaluator_.predict(plan);
+      const simulate::Prediction prediction = evaluator_.predict(strategy);
       if (prediction.fit == simulate::Fit::fits) fastest = std::min(fastest, prediction.step_seconds);
     });
   }
@@ -107,8 +105,8 @@ TEST_F(Best, DoesNotDependOnThreads) {
   ASSERT_EQ(one.best.size(), three.best.size());
   for (size_t i = 0; i < one.best.size(); ++i) {
     EXPECT_EQ(one.best[i].step_seconds, three.best[i].step_seconds);
-    EXPECT_EQ(one.best[i].plan.virtual_pipeline, three.best[i].plan.virtual_pipeline);
-    EXPECT_EQ(one.best[i].plan.strategy.zero_stage, three.best[i].plan.strategy.zero_stage);
+    EXPECT_EQ(one.best[i].strategy.virtual_pipeline, three.best[i].strategy.virtual_pipeline);
+    EXPECT_EQ(one.best[i].strategy.zero_stage, three.best[i].strategy.zero_stage);
   }
 }
 

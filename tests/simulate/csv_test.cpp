@@ -46,7 +46,7 @@ TEST(Measured, IncompleteRowsSayWhatIsMissing) {
   const auto runs = measured_runs(table);
   ASSERT_EQ(runs.size(), 4u);
   EXPECT_EQ(runs[0].why_not, "");
-  EXPECT_EQ(runs[0].plan.strategy.data, 2);
+  EXPECT_EQ(runs[0].strategy.data, 2);
   EXPECT_EQ(runs[0].machine, "frontier");
   EXPECT_THAT(runs[1].why_not, HasSubstr("tp is not known"));
   EXPECT_THAT(runs[2].why_not, HasSubstr("strategy.pipeline"));

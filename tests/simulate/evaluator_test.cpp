@@ -18,27 +18,27 @@ constexpr const char* kFrontier = RIDGELINE_SOURCE_DIR "/machines/frontier.toml"
 
 spec::Machine frontier() { return spec::load_machine(kFrontier); }
 
-Plan plan_of(const spec::ModelSpec& model, int64_t tensor, int64_t pipeline, int64_t devices, int64_t global_batch,
+spec::Strategy strategy_of(const spec::ModelSpec& model, int64_t tensor, int64_t pipeline, int64_t devices, int64_t global_batch,
              spec::Recompute recompute = spec::Recompute::full) {
-  Plan plan;
-  plan.strategy.tensor = tensor;
-  plan.strategy.pipeline = pipeline;
-  plan.strategy.global_batch = global_batch;
-  plan.strategy.recompute = recompute;
-  plan.strategy.zero_stage = 1;
-  spec::derive_data(plan.strategy, model, devices);
-  return plan;
+  spec::Strategy strategy;
+  strategy.tensor = tensor;
+  strategy.pipeline = pipeline;
+  strategy.global_batch = global_batch;
+  strategy.recompute = recompute;
+  strategy.zero_stage = 1;
+  spec::derive_data(strategy, model, devices);
+  return strategy;
 }
 
 TEST(Evaluator, PartsAddUpAndRatesFollowFromTheStep) {
   const spec::ModelSpec model = spec::model_preset("gpt-22b");
   Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
-  const Plan plan = plan_of(model, 2, 4, 64, 512);
-  const Prediction prediction = evaluator.predict(plan);
+  const spec::Strategy strategy = strategy_of(model, 2, 4, 64, 512);
+  const Prediction prediction = evaluator.predict(strategy);
   EXPECT_DOUBLE_EQ(prediction.time.total(), prediction.step_seconds);
   EXPECT_NEAR(prediction.tokens_per_second, 512 * 2048 / prediction.step_seconds, 1e-6);
   EXPECT_NEAR(prediction.hardware_tflops_per_device,
-              cost::step_hardware_flops(model, plan.strategy) / prediction.step_seconds / 64e12, 1e-9);
+              cost::step_hardware_flops(model, strategy) / prediction.step_seconds / 64e12, 1e-9);
   EXPECT_NEAR(prediction.mfu, prediction.tflops_per_device / 191.5, 1e-12);
   EXPECT_GT(prediction.hfu, prediction.mfu);
 }
@@ -50,11 +50,11 @@ TEST(Evaluator, MemoryIsThatOfTheExactAccount) {
     for (const int64_t tensor : {1, 4}) {
       for (const int64_t pipeline : {1, 4}) {
         for (const bool sequence_parallel : {false, true}) {
-          Plan plan = plan_of(model, tensor, pipeline, 4 * tensor * pipeline, 64, recompute);
-          plan.strategy.sequence_parallel = sequence_parallel;
-          const std::vector<StageReport> stages = evaluator.stages(plan);
+          spec::Strategy strategy = strategy_of(model, tensor, pipeline, 4 * tensor * pipeline, 64, recompute);
+          strategy.sequence_parallel = sequence_parallel;
+          const std::vector<StageReport> stages = evaluator.stages(strategy);
           for (int64_t stage = 0; stage < pipeline; ++stage) {
-            const cost::Memory exact = cost::device_memory(model, plan.strategy, spec::Precision::bf16, stage, 0);
+            const cost::Memory exact = cost::device_memory(model, strategy, spec::Precision::bf16, stage, 0);
             const StageMemory& fast = stages[stage].memory;
             EXPECT_NEAR(fast.weights / exact.weights, 1.0, 1e-4);
             EXPECT_NEAR(fast.gradients / exact.gradients, 1.0, 1e-4);
@@ -72,10 +72,10 @@ TEST(Evaluator, FullestStageIsTheFullest) {
   const spec::ModelSpec model = spec::model_preset("gpt-175b");
   Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
   for (const int64_t pipeline : {1, 2, 8, 12, 16, 96}) {
-    const Plan plan = plan_of(model, 8, pipeline, 16 * pipeline, 64);
+    const spec::Strategy strategy = strategy_of(model, 8, pipeline, 16 * pipeline, 64);
     double most = 0;
-    for (const StageReport& stage : evaluator.stages(plan)) most = std::max(most, stage.memory.total());
-    EXPECT_DOUBLE_EQ(evaluator.fullest(plan).total(), most) << pipeline;
+    for (const StageReport& stage : evaluator.stages(strategy)) most = std::max(most, stage.memory.total());
+    EXPECT_DOUBLE_EQ(evaluator.fullest(strategy).total(), most) << pipeline;
   }
 }
 
@@ -84,15 +84,15 @@ TEST(Evaluator, PartsAddUpToTheLayer) {
   spec::Machine machine = frontier();
   machine.stack.layer_host_us = 0;
   Evaluator evaluator(model, machine, cost::recipe("ridgeline"), spec::Precision::bf16);
-  const Plan plan = plan_of(model, 1, 8, 16, 64);
+  const spec::Strategy strategy = strategy_of(model, 1, 8, 16, 64);
   double forward = 0, backward = 0, saved = 0;
-  for (const PartReport& part : evaluator.parts(plan)) {
+  for (const PartReport& part : evaluator.parts(strategy)) {
     if (part.name == "embedding" || part.name == "head") continue;
     forward += part.forward;
     backward += part.backward + part.recompute;
     saved += part.saved_bytes;
   }
-  const StageReport stage = evaluator.stages(plan)[3];
+  const StageReport stage = evaluator.stages(strategy)[3];
   EXPECT_NEAR(stage.times.forward(), stage.layers * forward, 1e-9);
   EXPECT_NEAR(stage.times.backward(), stage.layers * backward, 1e-9);
   EXPECT_EQ(saved, 2.0 * 2048 * 6144);  // full recomputation keeps a layer's input
@@ -101,10 +101,10 @@ TEST(Evaluator, PartsAddUpToTheLayer) {
 TEST(Evaluator, ShardedParametersTradeTimeForMemory) {
   const spec::ModelSpec model = spec::model_preset("gpt-1.3b");
   Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
-  Plan plan = plan_of(model, 1, 1, 64, 512);
-  const Prediction whole = evaluator.predict(plan);
-  plan.shards_parameters = true;
-  const Prediction sharded = evaluator.predict(plan);
+  spec::Strategy strategy = strategy_of(model, 1, 1, 64, 512);
+  const Prediction whole = evaluator.predict(strategy);
+  strategy.zero_stage = 3;
+  const Prediction sharded = evaluator.predict(strategy);
   EXPECT_LT(sharded.memory.weights, whole.memory.weights / 60);
   EXPECT_LT(sharded.memory.total(), whole.memory.total() - 5e9);
   EXPECT_GT(sharded.step_seconds, whole.step_seconds);
@@ -114,28 +114,28 @@ TEST(Evaluator, ShardedParametersTradeTimeForMemory) {
 // The study's observations, in sign (paper-facts.md, section 6).
 class Observations : public testing::Test {
  protected:
-  double rate(const Plan& plan) { return evaluator_.predict(plan).tflops_per_device; }
+  double rate(const spec::Strategy& strategy) { return evaluator_.predict(strategy).tflops_per_device; }
   spec::ModelSpec model_ = spec::model_preset("gpt-175b");
   Evaluator evaluator_{model_, frontier(), cost::recipe("deepspeed"), spec::Precision::fp16};
 };
 
 TEST_F(Observations, TensorAcrossNodesIsMuchSlower) {
-  const double four = rate(plan_of(model_, 4, 16, 128, 640)), eight = rate(plan_of(model_, 8, 8, 128, 640));
-  const double sixteen = rate(plan_of(model_, 16, 4, 128, 640));
+  const double four = rate(strategy_of(model_, 4, 16, 128, 640)), eight = rate(strategy_of(model_, 8, 8, 128, 640));
+  const double sixteen = rate(strategy_of(model_, 16, 4, 128, 640));
   EXPECT_GT(four, eight);
   EXPECT_GT(eight, 1.2 * sixteen);
 }
 
 TEST_F(Observations, MoreMicroBatchesRaiseTheRate) {
-  EXPECT_GT(rate(plan_of(model_, 4, 16, 128, 640)), rate(plan_of(model_, 4, 16, 128, 64)));
+  EXPECT_GT(rate(strategy_of(model_, 4, 16, 128, 640)), rate(strategy_of(model_, 4, 16, 128, 64)));
 }
 
 TEST_F(Observations, MoreStagesAtTheSameBatchLowerIt) {
-  EXPECT_GT(rate(plan_of(model_, 4, 16, 384, 960)), rate(plan_of(model_, 4, 48, 384, 960)));
+  EXPECT_GT(rate(strategy_of(model_, 4, 16, 384, 960)), rate(strategy_of(model_, 4, 48, 384, 960)));
 }
 
 TEST_F(Observations, WeakScalingKeepsTheRate) {
-  EXPECT_NEAR(rate(plan_of(model_, 4, 16, 1024, 640 * 16)) / rate(plan_of(model_, 4, 16, 128, 640 * 2)), 1.0, 0.04);
+  EXPECT_NEAR(rate(strategy_of(model_, 4, 16, 1024, 640 * 16)) / rate(strategy_of(model_, 4, 16, 128, 640 * 2)), 1.0, 0.04);
 }
 
 TEST(Validation, ShippedRunsAreMet) {

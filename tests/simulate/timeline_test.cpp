@@ -71,23 +71,23 @@ class ClosedForm : public testing::Test {
  protected:
   ClosedForm() { machine_.stack.overlap_slowdown = 0; }  // what it adds lies outside the pipeline
 
-  void expect_agreement(const Plan& plan, double tolerance) {
+  void expect_agreement(const spec::Strategy& strategy, double tolerance) {
     Evaluator evaluator(model_, machine_, cost::recipe("ridgeline"), spec::Precision::bf16);
-    const double closed = pipeline_seconds(evaluator.predict(plan));
-    const double events = evaluator.play(plan).seconds;
+    const double closed = pipeline_seconds(evaluator.predict(strategy));
+    const double events = evaluator.play(strategy).seconds;
     EXPECT_NEAR(closed / events, 1.0, tolerance)
-        << plan.strategy.pipeline << " stages, " << plan.strategy.micro_batches() << " micro-batches";
+        << strategy.pipeline << " stages, " << strategy.micro_batches() << " micro-batches";
   }
 
-  Plan plan(ScheduleKind kind, int64_t pipeline, int64_t micro_batches) const {
-    Plan plan;
-    plan.strategy.tensor = 4;
-    plan.strategy.pipeline = pipeline;
-    plan.strategy.data = 2;
-    plan.strategy.schedule = kind;
-    plan.strategy.global_batch = 2 * micro_batches;
-    plan.strategy.recompute = spec::Recompute::full;
-    return plan;
+  spec::Strategy strategy_of(ScheduleKind kind, int64_t pipeline, int64_t micro_batches) const {
+    spec::Strategy strategy;
+    strategy.tensor = 4;
+    strategy.pipeline = pipeline;
+    strategy.data = 2;
+    strategy.schedule = kind;
+    strategy.global_batch = 2 * micro_batches;
+    strategy.recompute = spec::Recompute::full;
+    return strategy;
   }
 
   spec::Machine machine_ = spec::load_machine(RIDGELINE_SOURCE_DIR "/machines/frontier.toml");
@@ -97,16 +97,16 @@ class ClosedForm : public testing::Test {
 TEST_F(ClosedForm, NearlyEqualStages) {
   for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
     for (const int64_t pipeline : {1, 2, 8, 16}) {
-      for (const int64_t micro_batches : {1, 4, 16, 64}) expect_agreement(plan(kind, pipeline, micro_batches), 0.02);
+      for (const int64_t micro_batches : {1, 4, 16, 64}) expect_agreement(strategy_of(kind, pipeline, micro_batches), 0.02);
     }
   }
 }
 
 TEST_F(ClosedForm, UnequalStages) {
-  Plan uneven = plan(ScheduleKind::one_f_one_b, 4, 64);
-  uneven.strategy.stage_layers = {20, 20, 36, 20};
+  spec::Strategy uneven = strategy_of(ScheduleKind::one_f_one_b, 4, 64);
+  uneven.stage_layers = {20, 20, 36, 20};
   expect_agreement(uneven, 0.02);
-  uneven.strategy.schedule = ScheduleKind::gpipe;
+  uneven.schedule = ScheduleKind::gpipe;
   expect_agreement(uneven, 0.02);
 }
 
@@ -114,7 +114,7 @@ TEST_F(ClosedForm, Interleaved) {
   for (const int64_t pipeline : {2, 4, 8}) {
     for (const int64_t chunks : {2, 3, 6}) {
       for (const int64_t groups : {1, 2, 8}) {
-        Plan interleaved = plan(ScheduleKind::one_f_one_b, pipeline, groups * pipeline);
+        spec::Strategy interleaved = strategy_of(ScheduleKind::one_f_one_b, pipeline, groups * pipeline);
         interleaved.virtual_pipeline = chunks;
         expect_agreement(interleaved, 0.03);
       }

@@ -113,6 +113,7 @@ TEST_F(Config, EveryFieldIsWritten) {
       [](TrainSpec& s) { s.strategy.pipeline = 5; },
       [](TrainSpec& s) { s.strategy.schedule = ScheduleKind::gpipe; },
       [](TrainSpec& s) { s.strategy.stage_layers = {5}; },
+      [](TrainSpec& s) { s.strategy.virtual_pipeline = 2; },
       [](TrainSpec& s) { s.strategy.zero_stage = 1; },
       [](TrainSpec& s) { s.strategy.micro_batch = 5; },
       [](TrainSpec& s) { s.strategy.global_batch = 5; },

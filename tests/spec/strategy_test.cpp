@@ -74,10 +74,20 @@ TEST(DeriveData, ChecksStageLayers) {
   EXPECT_THAT(error({.pipeline = 2, .stage_layers = {INT64_MAX, INT64_MAX}}, 2), HasSubstr("expected entries"));
 }
 
+TEST(DeriveData, ChecksChunks) {
+  EXPECT_EQ(error({.pipeline = 2, .virtual_pipeline = 2}, 2), "no error");
+  EXPECT_THAT(error({.virtual_pipeline = 2}, 1), HasSubstr("strategy.virtual_pipeline = 2: interleaving needs at least"));
+  EXPECT_THAT(error({.pipeline = 2, .schedule = ScheduleKind::gpipe, .virtual_pipeline = 2}, 2), HasSubstr("a form of"));
+  EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 3}, 2), HasSubstr("4 layers do not divide by pipeline"));
+  EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 2, .stage_layers = {2, 2}}, 2), HasSubstr("leave strategy.stage"));
+  EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 2, .global_batch = 7}, 2),
+              HasSubstr("the 7 micro-batches of a replica do not divide by strategy.pipeline = 2"));
+}
+
 TEST(DeriveData, ChecksRanges) {
   EXPECT_THAT(error({.tensor = 0}, 1), HasSubstr("strategy.tensor = 0: expected 1 to"));
   EXPECT_THAT(error({.pipeline = -1}, 1), HasSubstr("strategy.pipeline = -1"));
-  EXPECT_THAT(error({.zero_stage = 2}, 1), HasSubstr("strategy.zero_stage = 2: expected 0 to 1"));
+  EXPECT_THAT(error({.zero_stage = 4}, 1), HasSubstr("strategy.zero_stage = 4: expected 0 to 3"));
   EXPECT_THAT(error({.micro_batch = 0}, 1), HasSubstr("strategy.micro_batch = 0"));
   EXPECT_THAT(error({.bucket_mib = 0}, 1), HasSubstr("strategy.bucket_mib = 0"));
   EXPECT_THAT(error({}, 0), HasSubstr("0 ranks cannot be cut"));
