@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <queue>
 
 #include "core/error.h"
 
@@ -12,48 +14,99 @@ namespace {
 // Sums of the same work in another order may differ by rounding; they count as equal.
 constexpr double rounding = 1e-12;
 
-// Cuts a row of items into non-empty parts by dynamic programming over suffixes. The embedding and the head have been
-// folded into the first and last layer, so items are layers.
+// Of parts that the dynamic programme may look at: a tenth of a second or so.
+constexpr int64_t kMostCandidates = 20'000'000;
+
+// Layers of equal work: one after the other goes to the stage that has the least so far, the last of equals. That is
+// the optimum of both aims at once, as for any separable convex cost. `first` and `last` are the embedding and the
+// head, all work is counted in layers.
+std::vector<int64_t> cut_equal(int64_t layers, int64_t stages, double first, double last) {
+  struct Load {
+    double work;
+    int64_t stage;
+    // The top of the queue is its greatest.
+    bool operator<(const Load& other) const { return work != other.work ? work > other.work : stage < other.stage; }
+  };
+  std::vector<int64_t> counts(stages, 1);
+  const auto load = [&](int64_t stage) {
+    const double folded = (stage == 0 ? first : 0.0) + (stage == stages - 1 ? last : 0.0);
+    constexpr double grid = 1e9;  // sums that differ by rounding alone shall be equal
+    return Load{std::nearbyint((folded + static_cast<double>(counts[stage])) * grid), stage};
+  };
+  std::priority_queue<Load> least;
+  for (int64_t stage = 0; stage < stages; ++stage) least.push(load(stage));
+  for (int64_t left = layers - stages; left > 0; --left) {
+    const int64_t stage = least.top().stage;
+    least.pop();
+    ++counts[stage];
+    least.push(load(stage));
+  }
+  return counts;
+}
+
+// Cuts a row of items of any work into non-empty parts. The embedding and the head have been folded into the first and
+// last layer, so items are layers.
 class Cutter {
  public:
   Cutter(const std::vector<double>& work, int64_t parts)
       : items_(static_cast<int64_t>(work.size())), parts_(parts), sum_to_(items_ + 1, 0.0) {
-    for (int64_t i = 0; i < items_; ++i) sum_to_[i + 1] = sum_to_[i] + work[i];
+    for (int64_t i = 0; i < items_; ++i) {
+      sum_to_[i + 1] = sum_to_[i] + work[i];
+      largest_ = std::max(largest_, sum(i, i + 1));  // as the sums see it: no limit may fall below one item
+    }
   }
 
   // Number of items in each part.
   std::vector<int64_t> cut() const {
     const double limit = least_fullest() * (1.0 + rounding);
-    return most_even(limit);
+    return candidates(limit) <= kMostCandidates ? most_even(limit) : fill_from_last(limit);
   }
 
  private:
   double sum(int64_t begin, int64_t end) const { return sum_to_[end] - sum_to_[begin]; }
 
-  // fullest[b] for k parts: the least work of the fullest of k parts of items b onwards.
+  // How many (number of parts, part) pairs most_even looks at; that it keeps fewer of them bounds its memory too.
+  int64_t candidates(double limit) const {
+    int64_t pairs = 0;
+    for (int64_t end = items_; end > 0 && pairs <= kMostCandidates / parts_; --end) pairs += end - longest(end, limit);
+    return pairs > kMostCandidates / parts_ ? kMostCandidates + 1 : pairs * parts_;
+  }
+
+  // Begin of the longest part that ends at `end` and keeps the limit; one item is always allowed.
+  int64_t longest(int64_t end, double limit) const {
+    const auto keeps = [&](double before) { return sum_to_[end] - before <= limit; };
+    const auto first = std::partition_point(sum_to_.begin(), sum_to_.begin() + end, std::not_fn(keeps));
+    return std::min<int64_t>(first - sum_to_.begin(), end - 1);
+  }
+
+  // Can the items be cut in at most as many parts (then also in exactly so many, since a part can be cut again)?
+  bool fits(double limit) const {
+    int64_t end = items_;
+    for (int64_t parts = 0; parts < parts_ && end > 0; ++parts) end = longest(end, limit);
+    return end == 0;
+  }
+
+  // The least work of the fullest part, to rounding from above.
   double least_fullest() const {
-    std::vector<double> fullest(items_);
-    for (int64_t begin = 0; begin < items_; ++begin) fullest[begin] = sum(begin, items_);
-    for (int64_t parts = 2; parts <= parts_; ++parts) {
-      for (int64_t begin = 0; begin + parts <= items_; ++begin) {
-        // In place: fullest[end] for end > begin still belongs to parts - 1. The first part grows with its end while
-        // the rest shrinks, so the best end is where they cross: the first end where the first part is the larger, or
-        // the one before.
-        int64_t low = begin + 1, high = items_ - (parts - 1);
-        while (low < high) {
-          const int64_t middle = low + (high - low) / 2;
-          if (sum(begin, middle) >= fullest[middle]) {
-            high = middle;
-          } else {
-            low = middle + 1;
-          }
-        }
-        double best = std::max(sum(begin, low), fullest[low]);
-        if (low > begin + 1) best = std::min(best, std::max(sum(begin, low - 1), fullest[low - 1]));
-        fullest[begin] = best;
-      }
+    double low = std::max(largest_, sum(0, items_) / static_cast<double>(parts_) * (1.0 - rounding));
+    double high = sum(0, items_);
+    while (high - low > 0.1 * rounding * high) {
+      const double middle = low + (high - low) / 2;
+      if (middle <= low || middle >= high) break;
+      (fits(middle) ? high : low) = middle;
     }
-    return fullest[0];
+    return high;
+  }
+
+  std::vector<int64_t> fill_from_last(double limit) const {
+    std::vector<int64_t> counts(parts_);
+    int64_t end = items_;
+    for (int64_t part = parts_ - 1; part >= 0; --part) {
+      const int64_t begin = part > 0 ? std::max(longest(end, limit), part) : 0;  // each part before needs an item
+      counts[part] = end - begin;
+      end = begin;
+    }
+    return counts;
   }
 
   // Least sum of squares of the parts' work with no part above the limit.
@@ -88,7 +141,13 @@ class Cutter {
   int64_t items_;
   int64_t parts_;
   std::vector<double> sum_to_;
+  double largest_ = 0.0;
 };
+
+bool all_equal(const std::vector<double>& unit_work) {
+  const auto [least, most] = std::minmax_element(unit_work.begin() + 1, unit_work.end() - 1);
+  return *most - *least <= rounding * *most;
+}
 
 }  // namespace
 
@@ -101,6 +160,10 @@ std::vector<spec::Range> partition_units(const std::vector<double>& unit_work, i
         "strategy.pipeline = {}: a model of {} layers can be cut into 1 to {} stages, since each holds at least one "
         "layer",
         stages, layers, layers);
+  }
+  const double layer = unit_work[1];
+  if (layer > 0.0 && all_equal(unit_work)) {
+    return partition_explicit(cut_equal(layers, stages, unit_work.front() / layer, unit_work.back() / layer));
   }
   std::vector<double> layer_work(unit_work.begin() + 1, unit_work.end() - 1);
   layer_work.front() += unit_work.front();

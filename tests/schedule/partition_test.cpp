@@ -132,6 +132,81 @@ TEST(Partition, OfAThousandLayersIsExactToo) {
   EXPECT_EQ(quality(work, ranges).fullest, 11.0);  // 1001 units of work on 100 stages
 }
 
+std::vector<int64_t> layers_of(const std::vector<spec::Range>& ranges) {
+  std::vector<int64_t> counts;
+  for (const spec::Range& range : ranges) counts.push_back(range.size());
+  counts.front() -= 1;
+  counts.back() -= 1;
+  return counts;
+}
+
+// Among equals the one with fewest layers in the first stage, then in the second, and so on.
+TEST(Partition, OfEqualLayersIsTheFirstOfTheBest) {
+  for (int64_t layers = 1; layers <= 10; ++layers) {
+    for (int64_t stages = 1; stages <= layers; ++stages) {
+      for (const double head : {0.0, 0.5, 1.0, 2.0, 3.7}) {
+        std::vector<double> work(layers + 2, 1.0);
+        work.front() = 0.25;
+        work.back() = head;
+        const Quality best = best_by_brute_force(work, stages);
+        std::vector<int64_t> first, counts;
+        for_all_cuts(layers, stages, counts, [&](const std::vector<int64_t>& cut) {
+          const Quality found = quality(work, partition_explicit(cut));
+          const bool ties = found.fullest < best.fullest + 1e-9 && found.squares < best.squares + 1e-9;
+          if (ties && (first.empty() || cut < first)) first = cut;
+        });
+        EXPECT_EQ(layers_of(partition_units(work, stages)), first) << stages << " stages, head " << head;
+      }
+    }
+  }
+}
+
+// The most that a config may ask for.
+TEST(Partition, OfAHundredThousandEqualLayers) {
+  std::vector<double> work(100'002, 1.0);
+  work.front() = 0.0;
+  work.back() = 2.0;
+  std::vector<int64_t> expected(50'000, 2);
+  expected.back() = 1;                // beside the head
+  expected[expected.size() - 2] = 3;  // the layer that this leaves
+  EXPECT_EQ(layers_of(partition_units(work, 50'000)), expected);
+  expect_partition(partition_units(work, 100'000), 100'000, 100'000);
+  expect_partition(partition_units(work, 1), 100'000, 1);
+}
+
+TEST(Partition, OfAHundredThousandUnequalLayersHasTheLeastFullestStage) {
+  std::vector<double> work(100'002);
+  for (size_t unit = 1; unit + 1 < work.size(); ++unit) work[unit] = unit % 2 == 0 ? 3.0 : 1.0;
+  for (const int64_t stages : {1, 2, 100, 50'000, 100'000}) {
+    const std::vector<spec::Range> ranges = partition_units(work, stages);
+    expect_partition(ranges, 100'000, stages);
+    EXPECT_EQ(quality(work, ranges).fullest, stages == 100'000 ? 3.0 : 200'000.0 / stages) << stages << " stages";
+  }
+}
+
+TEST(Partition, OfManyUnequalLayersFitsNoLowerLimit) {
+  std::mt19937 random(5);
+  std::uniform_int_distribution<int> some(1, 50);
+  std::vector<double> work(3'002);
+  for (double& unit : work) unit = some(random);
+  const std::vector<spec::Range> ranges = partition_units(work, 40);
+  expect_partition(ranges, 3'000, 40);
+  // No cut fits a limit below the fullest: filling greedily from the front needs more stages.
+  const double limit = quality(work, ranges).fullest - 0.5;
+  work[1] += work.front();
+  work[3'000] += work.back();
+  int64_t stages = 1;
+  double load = 0.0;
+  for (size_t layer = 1; layer <= 3'000; ++layer) {
+    if (load + work[layer] > limit) {
+      ++stages;
+      load = 0.0;
+    }
+    load += work[layer];
+  }
+  EXPECT_GT(stages, 40);
+}
+
 TEST(Partition, ExplicitFollowsTheList) {
   const std::vector<spec::Range> expected = {{0, 3}, {3, 4}, {4, 8}};
   EXPECT_EQ(partition_explicit({2, 1, 3}), expected);
