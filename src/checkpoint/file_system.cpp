@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
-#include "core/text.h"
+#include "core/write_all.h"
 
 namespace ridgeline::checkpoint {
 namespace {
@@ -36,14 +35,8 @@ class PosixFile final : public OutputFile {
   PosixFile& operator=(const PosixFile&) = delete;
 
   void write(std::span<const std::byte> bytes) override {
-    // Linux takes at most 2 GiB in one call; smaller chunks also keep the page cache's dirty pages moving.
-    constexpr size_t kChunk = size_t{64} << 20;
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kChunk));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw failed("write", path_, errno);
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
+    const WriteOutcome outcome = write_all(descriptor_, bytes);
+    if (outcome.error != 0) throw failed("write", path_, outcome.error);
   }
 
   void sync() override {
@@ -94,13 +87,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   void sync_directory(const Path& path) override {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) throw failed("open the folder", path, errno);
-    const int result = ::fsync(descriptor);
-    const int error = errno;
-    ::close(descriptor);
-    // Some network file systems have no such operation and make names durable by themselves.
-    if (result != 0 && error != EINVAL && error != ENOTSUP) throw failed("flush to disk the folder", path, error);
+    if (const int error = synchronise_folder(path.string())) throw failed("flush to disk the folder", path, error);
   }
 
   uint64_t free_bytes(const Path& path) override {
@@ -122,22 +109,6 @@ void write_text(FileSystem& files, const Path& path, const std::string& text) {
   file->write(std::as_bytes(std::span(text)));
   file->sync();
   file->close();
-}
-
-std::string read_text(const Path& path, uint64_t limit) {
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  if (error) throw Failure("cannot read {}: {}", path.string(), error.message());
-  if (size > limit) {
-    throw Failure("cannot read {}: it has {}, expected at most {}", path.string(),
-                  format_bytes(static_cast<double>(size)), format_bytes(static_cast<double>(limit)));
-  }
-  std::ifstream stream(path, std::ios::binary);
-  std::string text(size, '\0');
-  if (!stream.read(text.data(), static_cast<std::streamsize>(size))) {
-    throw Failure("cannot read {}: {}", path.string(), std::strerror(errno));
-  }
-  return text;
 }
 
 std::vector<std::string> list_folder(const Path& path) {

@@ -1,5 +1,5 @@
 // The few file operations that writing a checkpoint needs, behind an interface, so that tests can fail and crash at
-// each.
+// each. Reading needs no replacement.
 //
 // Contract of every implementation: an operation that cannot be done throws Failure naming the path and the reason;
 // what was written is durable only after sync(), and a new name only after sync_directory() of its folder.
@@ -41,9 +41,6 @@ FileSystem& real_file_system();
 
 // Writes a small file and flushes it to disk.
 void write_text(FileSystem& files, const Path& path, const std::string& text);
-
-// Reading needs no replacement. Throws Failure where the file cannot be read or is larger than `limit`.
-std::string read_text(const Path& path, uint64_t limit);
 
 // Names in the folder `path`, sorted; empty where there is no such folder.
 std::vector<std::string> list_folder(const Path& path);

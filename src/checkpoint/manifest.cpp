@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "checkpoint/checksum.h"
-#include "checkpoint/json_input.h"
+#include "checkpoint/tensor_kind.h"
 #include "core/error.h"
+#include "core/json_input.h"
+#include "core/text_file.h"
 
 namespace ridgeline::checkpoint {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 // A manifest of 100,000 pieces takes about 15 MB.
-constexpr uint64_t kMaxManifest = uint64_t{1} << 30;
+constexpr size_t kMaxManifest = size_t{1} << 30;
 
 uint64_t checksum_of_json(const json& document) {
   const std::string text = document.dump();
@@ -132,6 +134,8 @@ Manifest decode_manifest(const std::string& text, const std::string& where) {
   return manifest;
 }
 
-Manifest read_manifest(const Path& path) { return decode_manifest(read_text(path, kMaxManifest), path.string()); }
+Manifest read_manifest(const Path& path) {
+  return decode_manifest(read_text_file(path.string(), "the manifest of a checkpoint", kMaxManifest), path.string());
+}
 
 }  // namespace ridgeline::checkpoint

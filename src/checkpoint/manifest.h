@@ -52,7 +52,7 @@ std::string encode_manifest(const Manifest& manifest);
 // wrong checksum of the manifest itself, file names that leave the folder, slices that leave their tensor.
 Manifest decode_manifest(const std::string& text, const std::string& where);
 
-// Reads and decodes the manifest or index at `path`. Failure where there is none.
+// Reads and decodes the manifest or index at `path`. InputError where there is none.
 Manifest read_manifest(const Path& path);
 
 }  // namespace ridgeline::checkpoint

@@ -5,9 +5,10 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "checkpoint/json_input.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_kind.h"
 #include "core/error.h"
+#include "core/json_input.h"
 #include "core/text.h"
 
 namespace ridgeline::checkpoint {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/split_mix.h"
 
 #define RIDGELINE_TARGET_FILE "core/random_loops.inl"
 #include "core/for_each_target.h"
@@ -11,13 +12,7 @@
 namespace ridgeline {
 namespace {
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
-uint64_t mix(uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
-}
+uint64_t mix(uint64_t value) { return split_mix(value + kGoldenGamma); }
 
 }  // namespace
 

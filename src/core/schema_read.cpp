@@ -8,6 +8,7 @@
 #include "core/schema.h"
 #include "core/schema_key.h"
 #include "core/text.h"
+#include "core/text_file.h"
 #include "core/toml_text.h"
 
 namespace ridgeline {

@@ -80,6 +80,17 @@ std::string with_suffix(double value, double base, const std::array<const char*,
 
 }  // namespace
 
+std::string shortened(const std::string& text) {
+  constexpr size_t kLongest = 60;
+  std::string line;
+  for (const char character : text)
+    line += static_cast<unsigned char>(character) < 0x20 || character == 0x7f ? '?' : character;
+  if (line.size() <= kLongest) return line;
+  size_t end = kLongest - 3;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not within a character
+  return line.substr(0, end) + "...";
+}
+
 std::string format_bytes(double bytes) {
   return with_suffix<6>(bytes, 1024.0, {" B", " KiB", " MiB", " GiB", " TiB", " PiB"});
 }

@@ -22,6 +22,9 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 // "a, b, c"
 std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
 
+// Text of a file for a message: at most 60 bytes, none that would steer a terminal.
+std::string shortened(const std::string& text);
+
 // Binary units: "512 B", "1.50 KiB", "23.4 GiB". Negative amounts keep their sign.
 std::string format_bytes(double bytes);
 

@@ -1,15 +1,12 @@
 #include "core/toml_text.h"
 
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "core/error.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr size_t kLargestFile = size_t{1} << 20;
 // toml++ frees nested tables recursively, and version 3.3 does not bound the depth that a dotted key makes.
 constexpr size_t kMostDots = 200;
 
@@ -25,19 +22,6 @@ void refuse_deep_keys(std::string_view text, const std::string& file_name) {
 }
 
 }  // namespace
-
-std::string read_text_file(const std::string& path, const std::string& expected) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw InputError("{}: cannot read: {}; expected {}", path, std::strerror(errno), expected);
-  std::string text(kLargestFile + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad() || (stream.fail() && !stream.eof())) {
-    throw InputError("{}: cannot read: {}; expected {}", path, std::strerror(errno), expected);
-  }
-  text.resize(static_cast<size_t>(stream.gcount()));
-  if (text.size() > kLargestFile) throw InputError("{}: larger than 1 MiB: this is no configuration file", path);
-  return text;
-}
 
 toml::table parse_toml(std::string_view text, const std::string& file_name) {
   refuse_deep_keys(text, file_name);

@@ -3,17 +3,10 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/split_mix.h"
 
 namespace ridgeline::data {
 namespace {
-
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 divided by the golden ratio, odd
-
-uint64_t mix(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-  return value ^ (value >> 31);
-}
 
 // A number below `bound` from 64 random bits, by multiplication instead of division.
 uint64_t reduce(uint64_t bits, uint64_t bound) {
@@ -40,10 +33,10 @@ Permutation::Permutation(int64_t n, uint64_t seed, uint64_t stream) : n_(static_
   RIDGELINE_ASSERT(n >= 1);
   rows_ = ceiling_root(n_);
   columns_ = (n_ + rows_ - 1) / rows_;
-  uint64_t state = mix(seed + kGolden) ^ mix(mix(stream + 2 * kGolden));
+  uint64_t state = split_mix(seed + kGoldenGamma) ^ split_mix(split_mix(stream + 2 * kGoldenGamma));
   for (auto& key : keys_) {
-    state += kGolden;
-    key = mix(state);
+    state += kGoldenGamma;
+    key = split_mix(state);
   }
 }
 
@@ -51,8 +44,8 @@ uint64_t Permutation::step(uint64_t value) const {
   uint64_t high = value / columns_;
   uint64_t low = value % columns_;
   for (int round = 0; round < kRounds; round += 2) {
-    high = add_modulo(high, reduce(mix(low * kGolden + keys_[round]), rows_), rows_);
-    low = add_modulo(low, reduce(mix(high * kGolden + keys_[round + 1]), columns_), columns_);
+    high = add_modulo(high, reduce(split_mix(low * kGoldenGamma + keys_[round]), rows_), rows_);
+    low = add_modulo(low, reduce(split_mix(high * kGoldenGamma + keys_[round + 1]), columns_), columns_);
   }
   return high * columns_ + low;
 }

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "data/output_file.h"
+#include "core/output_file.h"
 #include "data/token_file.h"
 
 namespace ridgeline::data {

@@ -7,20 +7,21 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "core/error.h"
-#include "data/output_file.h"
-#include "data/write_all.h"
+#include "core/output_file.h"
+#include "core/text_file.h"
+#include "core/write_all.h"
 
 namespace ridgeline::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kLargestFile = size_t{1} << 30;  // some three million steps
 
 void put(Json& object, const char* key, double value) {
   object[key] = std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -62,17 +63,7 @@ void get(const Json& object, const std::string& where, const char* key, bool& va
   value = found->get<bool>();
 }
 
-std::string read_whole(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
-    throw InputError("{}: is not a regular file; expected a metrics.jsonl", path);
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError("{}: cannot be opened: {}", path, std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw Failure("{}: cannot be read", path);
-  return text;
-}
+std::string read_lines(const std::string& path) { return read_text_file(path, "a metrics.jsonl", kLargestFile); }
 
 // Calls visit(line, metrics) for each whole line that is not blank.
 template <typename Visitor>
@@ -133,20 +124,20 @@ StepMetrics parse_metrics(std::string_view line, const std::string& where) {
 
 std::vector<StepMetrics> read_metrics(const std::string& path) {
   std::vector<StepMetrics> all;
-  visit_lines(path, read_whole(path), [&](std::string_view, const StepMetrics& metrics) { all.push_back(metrics); });
+  visit_lines(path, read_lines(path), [&](std::string_view, const StepMetrics& metrics) { all.push_back(metrics); });
   return all;
 }
 
 MetricsFile::MetricsFile(std::string path, int64_t resumed_step) : path_(std::move(path)) {
   std::error_code error;
   if (std::filesystem::exists(path_, error)) {
-    const auto text = read_whole(path_);
+    const auto text = read_lines(path_);
     std::string kept;
     visit_lines(path_, text, [&](std::string_view line, const StepMetrics& metrics) {
       if (metrics.step <= resumed_step) kept.append(line).append("\n");
     });
     if (kept != text) {
-      data::OutputFile rewritten(path_);
+      OutputFile rewritten(path_);
       rewritten.write_array(std::span<const char>(kept));
       rewritten.publish();
     }
@@ -162,7 +153,7 @@ MetricsFile::~MetricsFile() { ::close(descriptor_); }
 void MetricsFile::append(const StepMetrics& metrics) {
   const auto line = to_json_line(metrics) + "\n";
   const auto begin = ::lseek(descriptor_, 0, SEEK_END);
-  const auto outcome = data::write_all(descriptor_, std::as_bytes(std::span(line)));
+  const auto outcome = write_all(descriptor_, std::as_bytes(std::span(line)));
   if (outcome.error == 0) return;
   const bool taken_back = begin >= 0 && ::ftruncate(descriptor_, begin) == 0;
   throw Failure("{}: the line of step {} cannot be written: {}{}", path_, metrics.step, std::strerror(outcome.error),

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/write_all.h"
+#include "core/write_all.h"
 #include "report/crc32c.h"
 
 namespace ridgeline::report {
@@ -133,7 +133,7 @@ void EventFile::write_record(const std::string& event) {
   put_raw(record, masked_crc(record));
   record += event;
   put_raw(record, masked_crc(event));
-  const auto outcome = data::write_all(descriptor_, std::as_bytes(std::span(record)));
+  const auto outcome = write_all(descriptor_, std::as_bytes(std::span(record)));
   if (outcome.error != 0) throw Failure("{}: cannot be written: {}", path_, std::strerror(outcome.error));
 }
 

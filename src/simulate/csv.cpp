@@ -1,13 +1,11 @@
 #include "simulate/csv.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 
 #include "core/error.h"
+#include "core/text_file.h"
 
 namespace ridgeline::simulate {
 namespace {
@@ -127,11 +125,7 @@ Table parse_table(const std::string& text, const std::string& file_name) {
 }
 
 Table read_table(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw InputError("{}: cannot read: {}; expected a CSV file", path, std::strerror(errno));
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (text.size() > kLargestFile) throw InputError("{}: larger than 64 MiB: this is no table of runs", path);
-  return parse_table(text, path);
+  return parse_table(read_text_file(path, "a table of runs (CSV)", kLargestFile), path);
 }
 
 }  // namespace ridgeline::simulate

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "core/toml_text.h"
+#include "core/text_file.h"
 #include "spec/config.h"
 #include "spec/foreign_formats.h"
 #include "spec/foreign_text.h"

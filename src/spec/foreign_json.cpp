@@ -1,7 +1,5 @@
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "core/error.h"
+#include "core/json_input.h"
 #include "spec/foreign_text.h"
 
 namespace ridgeline::spec {
@@ -44,26 +42,10 @@ void flatten(const json& value, const std::string& name, const std::string& file
 }  // namespace
 
 std::vector<Setting> settings_of_json(std::string_view text, const std::string& file) {
-  std::vector<std::set<std::string>> keys;  // seen so far, of each object that is open
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kDeepestForeignNesting) {
-      throw InputError("{}: JSON nests deeper than {} levels", file, kDeepestForeignNesting);
-    }
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      throw InputError("{}: the key \"{}\" stands there twice; keep one", file, shortened(parsed.get<std::string>()));
-    }
-    return true;
-  };
+  const json document = parse_json(text, file, kDeepestForeignNesting);
+  if (!document.is_object()) throw InputError("{}: expected a JSON object at its top", file);
   std::vector<Setting> settings;
-  try {
-    const json document = json::parse(text.begin(), text.end(), watch);
-    if (!document.is_object()) throw InputError("{}: expected a JSON object at its top", file);
-    flatten(document, "", file, settings);
-  } catch (const json::exception& error) {
-    throw InputError("{}: not valid JSON: {}", file, error.what());
-  }
+  flatten(document, "", file, settings);
   return settings;
 }
 

@@ -6,13 +6,13 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "spec/config.h"
 
 namespace ridgeline::spec {
 namespace {
 
 constexpr size_t kMostSettings = 10'000;
-constexpr size_t kLongestValue = 60;
 
 template <typename Number>
 std::optional<Number> parse(const std::string& text) {
@@ -34,16 +34,6 @@ std::optional<int64_t> whole_number(const std::string& text) {
 }
 
 }  // namespace
-
-std::string shortened(const std::string& text) {
-  std::string line;
-  for (const char character : text)
-    line += static_cast<unsigned char>(character) < 0x20 || character == 0x7f ? '?' : character;
-  if (line.size() <= kLongestValue) return line;
-  size_t end = kLongestValue - 3;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;  // not within a character
-  return line.substr(0, end) + "...";
-}
 
 Reading::Reading(ForeignConfig& config, std::vector<Setting> settings, std::string file)
     : config_(config), file_(std::move(file)) {

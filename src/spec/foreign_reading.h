@@ -91,9 +91,6 @@ class Reading {
   Sources sources_;
 };
 
-// Text of a file for a message: at most 60 characters, none that would steer a terminal.
-std::string shortened(const std::string& text);
-
 // A meaning as the lists print it: "model.layers = 32".
 std::string assignment(const std::string& key, int64_t value);
 std::string assignment(const std::string& key, double value);

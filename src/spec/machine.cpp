@@ -1,17 +1,14 @@
 #include "spec/machine.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "core/error.h"
 #include "core/schema.h"
 #include "core/text.h"
+#include "core/text_file.h"
 
 namespace ridgeline::spec {
 namespace {
@@ -177,11 +174,7 @@ Machine parse(const std::string& text, const std::string& file_name, int depth) 
 
 Machine load(const std::string& name, int depth) {
   const std::string file = find_file(name);
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  if (stream) text << stream.rdbuf();
-  if (!stream) throw InputError("{}: cannot read: {}; expected a machine file (TOML)", file, std::strerror(errno));
-  return parse(text.str(), file, depth);
+  return parse(read_text_file(file, "a machine file (TOML)"), file, depth);
 }
 
 }  // namespace

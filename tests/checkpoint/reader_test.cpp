@@ -44,7 +44,7 @@ TEST(Reader, SaysWhatIsWrong) {
   EXPECT_THROW(reader.read("layers.0.weight", DType::F32, {7, 6}, whole_slice({7, 5}), bytes), InternalError);
   bytes.resize(4);
   EXPECT_THROW(reader.read("layers.0.weight", DType::F32, {7, 6}, whole_slice({7, 6}), bytes), InternalError);
-  EXPECT_THROW(CheckpointReader(folder.path() / "none"), Failure);
+  EXPECT_THROW(CheckpointReader(folder.path() / "none"), InputError);
 }
 
 TEST(Reader, NoticesFilesThatDisagreeWithTheManifest) {

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 
+#include "core/message_of.h"
+
 namespace ridgeline::checkpoint {
 
 class ScratchFolder {
@@ -45,21 +47,6 @@ inline std::string slurp(const std::filesystem::path& path) {
 
 inline void spill(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
-}
-
-// The message of the Kind that `action` throws; a failed expectation where it throws another or nothing.
-template <typename Kind, typename Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Kind& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another kind of error: " << error.what();
-    return "";
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 }  // namespace ridgeline::checkpoint

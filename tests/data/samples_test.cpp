@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/temporary_folder.h"
+#include "core/temporary_folder.h"
 #include "data/token_writer.h"
 
 namespace ridgeline::data {

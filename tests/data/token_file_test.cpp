@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/temporary_folder.h"
+#include "core/temporary_folder.h"
 
 namespace ridgeline::data {
 namespace {

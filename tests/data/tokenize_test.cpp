@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "data/document_splitter.h"
-#include "data/temporary_folder.h"
+#include "core/temporary_folder.h"
 
 namespace ridgeline::data {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/error.h"
-#include "data/file_size_limit.h"
-#include "data/temporary_folder.h"
+#include "core/file_size_limit.h"
+#include "core/temporary_folder.h"
 
 namespace ridgeline::report {
 namespace {

@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "core/error.h"
-#include "data/temporary_folder.h"
+#include "core/temporary_folder.h"
 #include "report/crc32c.h"
 
 namespace ridgeline::report {

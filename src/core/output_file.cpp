@@ -1,4 +1,4 @@
-#include "data/output_file.h"
+#include "core/output_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,27 +9,12 @@
 #include <utility>
 
 #include "core/error.h"
-#include "data/write_all.h"
+#include "core/write_all.h"
 
-namespace ridgeline::data {
+namespace ridgeline {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
-
-// A rename is on the disk only when its folder is. File systems that cannot synchronise a folder say EINVAL: nothing
-// more can be done there.
-void synchronise_folder(const std::string& path) {
-  auto folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  const int result = ::fsync(descriptor);
-  const int error = errno;
-  ::close(descriptor);
-  if (result != 0 && error != EINVAL && error != EROFS && error != ENOTSUP) {
-    throw Failure("{}: the folder cannot be synchronised: {}", folder.string(), std::strerror(error));
-  }
-}
 
 }  // namespace
 
@@ -89,7 +74,10 @@ void OutputFile::publish() {
   close();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be renamed", errno);
   published_ = true;
-  synchronise_folder(path_);
+  const auto folder = std::filesystem::path(path_).parent_path();
+  if (const int error = synchronise_folder(folder.empty() ? "." : folder.string()); error != 0) {
+    throw Failure("{}: the folder cannot be synchronised: {}", folder.string(), std::strerror(error));
+  }
 }
 
-}  // namespace ridgeline::data
+}  // namespace ridgeline

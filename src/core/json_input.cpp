@@ -1,11 +1,12 @@
-#include "checkpoint/json_input.h"
+#include "core/json_input.h"
 
 #include <limits>
 #include <set>
 
 #include "core/error.h"
+#include "core/text.h"
 
-namespace ridgeline::checkpoint {
+namespace ridgeline {
 namespace {
 
 using nlohmann::json;
@@ -16,9 +17,8 @@ bool is_count(const json& value) {
 }
 
 [[noreturn]] void refuse(const json& value, const char* key, const std::string& where, const char* expected) {
-  std::string found = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  if (found.size() > 60) found = found.substr(0, 57) + "...";
-  throw InputError("{}: \"{}\" is {}, expected {}", where, key, found, expected);
+  const std::string found = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  throw InputError("{}: \"{}\" is {}, expected {}", where, key, shortened(found), expected);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ json parse_json(std::string_view text, const std::string& where, int max_depth) 
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end) keys.pop_back();
     if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      throw InputError("{}: the key \"{}\" stands there twice", where, parsed.get<std::string>());
+      throw InputError("{}: the key \"{}\" stands there twice; keep one", where, shortened(parsed.get<std::string>()));
     }
     return true;
   };
@@ -82,15 +82,4 @@ std::vector<int64_t> json_counts(const json& object, const char* key, const std:
   return counts;
 }
 
-TensorKind json_tensor_kind(const nlohmann::json& tensor, const std::string& where) {
-  const std::string name = json_string(tensor, "dtype", where);
-  const std::optional<DType> dtype = parse_dtype(name);
-  if (!dtype) throw InputError("{}: dtype \"{}\", expected one of {}", where, name, known_dtypes());
-  TensorKind kind{*dtype, json_counts(tensor, "shape", where)};
-  if (!checked_bytes(kind.shape, kind.dtype)) {
-    throw InputError("{}: shape {} is too large", where, shape_text(kind.shape));
-  }
-  return kind;
-}
-
-}  // namespace ridgeline::checkpoint
+}  // namespace ridgeline

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace ridgeline::data {
+namespace ridgeline {
 
 class OutputFile {
  public:
@@ -52,4 +52,4 @@ class OutputFile {
   std::vector<std::byte> buffer_;
 };
 
-}  // namespace ridgeline::data
+}  // namespace ridgeline

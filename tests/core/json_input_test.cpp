@@ -1,12 +1,12 @@
-#include "checkpoint/json_input.h"
+#include "core/json_input.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/scratch_folder.h"
 #include "core/error.h"
+#include "core/message_of.h"
 
-namespace ridgeline::checkpoint {
+namespace ridgeline {
 namespace {
 
 using testing::HasSubstr;
@@ -39,4 +39,4 @@ TEST(JsonInput, AccessSaysWhatWasFound) {
 }
 
 }  // namespace
-}  // namespace ridgeline::checkpoint
+}  // namespace ridgeline

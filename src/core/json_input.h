@@ -1,5 +1,5 @@
-// JSON from files that are hostile until checked: size and depth are bounded, duplicate keys are refused, and every
-// access says the file and the key where something else was found than expected.
+// JSON from files that are hostile until checked: depth is bounded, duplicate keys are refused, and every access says
+// the file and the key where something else was found than expected. The text's size is bounded by who reads it.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/dtype.h"
-#include "checkpoint/file_system.h"
-
-namespace ridgeline::checkpoint {
+namespace ridgeline {
 
 // Throws InputError naming `where` for text that is not one JSON document, nests deeper than `max_depth` or repeats a
 // key.
@@ -25,11 +22,4 @@ const nlohmann::json& json_array(const nlohmann::json& object, const char* key, 
 const nlohmann::json& json_object(const nlohmann::json& object, const char* key, const std::string& where);
 std::vector<int64_t> json_counts(const nlohmann::json& object, const char* key, const std::string& where);
 
-// The fields "dtype" and "shape" of a tensor, a known type and a size that can be counted in bytes.
-struct TensorKind {
-  DType dtype = DType::F32;
-  std::vector<int64_t> shape;
-};
-TensorKind json_tensor_kind(const nlohmann::json& tensor, const std::string& where);
-
-}  // namespace ridgeline::checkpoint
+}  // namespace ridgeline
