@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/mapping_fault.h"
 
 namespace ridgeline {
 
@@ -29,6 +30,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     throw Failure("{}: {} bytes cannot be mapped into memory: {}", path, size, std::strerror(error));
   }
   bytes_ = {static_cast<const std::byte*>(address), size};
+  if (size > 0) watch_mapping(path, address, size);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -41,7 +43,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  forget_mapping(bytes_.data());
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace ridgeline

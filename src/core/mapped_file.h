@@ -1,8 +1,9 @@
 // MappedFile: a whole file as read-only memory.
 //
 // Opening throws InputError where the file is missing, unreadable or not a regular file. An empty file maps to an empty
-// span. The mapping sees later changes of the file, and a file that is cut short while it is mapped ends the process
-// with SIGBUS: files are therefore only ever replaced by rename (see output_file.h), never rewritten in place.
+// span. The mapping sees later changes of the file, and where a file is cut short while it is mapped the process that
+// reads on ends with exit code 1 and the file's name: files are therefore only ever replaced by rename (see
+// core/output_file.h), never rewritten in place.
 #pragma once
 
 #include <cstddef>
