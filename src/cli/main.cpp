@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   add_validate_command(program, exit_code);
   add_data_command(program, exit_code);
   add_checkpoint_command(program, exit_code);
+  add_report_command(program, exit_code);
   add_explain_command(program, exit_code);
   add_config_command(program, exit_code);
   refuse_unknown_command(program, argc, argv);

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 
 #include "checkpoint/step_folder.h"
 #include "checkpoint/writer.h"
+#include "cli/in_folder.h"
 
 namespace {
 
@@ -20,35 +20,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Result {
-  int exit_code = -1;
-  std::string output;
-  std::string errors;
-};
-
-std::string read(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-class Command : public testing::Test {
+class Command : public InFolder {
  protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "/ridgeline-cli-test-XXXXXX";
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
-    unsetenv("RIDGELINE_ENGINE");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
-  // Runs `ridgeline ARGUMENTS` in the test's folder, with `environment` assignments before it.
-  Result run(const std::string& arguments, const std::string& environment = "") {
-    const std::string command = "cd '" + folder_ + "' && " + environment + " '" RIDGELINE_COMMAND "' " + arguments +
-                                " >stdout 2>stderr </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(folder_ + "/stdout"), read(folder_ + "/stderr")};
-  }
   // A config that is complete, and the data that it names.
   void write_run() {
     write("text.txt", "one\n\ntwo\n");
@@ -61,7 +34,6 @@ class Command : public testing::Test {
     chmod((folder_ + "/engine").c_str(), 0755);
     return "RIDGELINE_ENGINE='" + folder_ + "/engine'";
   }
-  std::string folder_;
 };
 
 TEST_F(Command, VersionAndHelp) {
@@ -69,7 +41,7 @@ TEST_F(Command, VersionAndHelp) {
   const Result help = run("--help");
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_EQ(help.errors, "");
-  for (const char* command : {"train", "generate", "evaluate", "explain", "data", "checkpoint", "config"}) {
+  for (const char* command : {"train", "generate", "evaluate", "report", "explain", "data", "checkpoint", "config"}) {
     EXPECT_THAT(help.output, HasSubstr(command));
     const Result one = run(std::string(command) + " --help");
     EXPECT_EQ(one.exit_code, 0);

@@ -1,0 +1,93 @@
+// ridgeline report on runs of every kind.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/in_folder.h"
+
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class Report : public InFolder {
+ protected:
+  // Steps of 2 ms with falling losses, held-out ones every tenth.
+  void write_run(int steps) {
+    std::filesystem::create_directory(folder_ + "/run");
+    std::string lines;
+    for (int step = 1; step <= steps; ++step) {
+      nlohmann::json line = {{"step", step},
+                             {"tokens", step * 1000},
+                             {"loss", 5.0 / step},
+                             {"step_seconds", 0.002},
+                             {"tokens_per_second", 500'000.0},
+                             {"tflops_per_device", 1.25},
+                             {"peak_memory", 3 << 20}};
+      if (step % 10 == 0) line["validation_loss"] = 6.0 / step;
+      lines += line.dump() + "\n";
+    }
+    write("run/metrics.jsonl", lines);
+  }
+};
+
+TEST_F(Report, IsLossesSpeedAndMemoryIn80Columns) {
+  write_run(1000);
+  for (const std::string options : {"", "--ascii "}) {
+    const Result result = run("report " + options + "run");
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_THAT(result.output, StartsWith("run: 1000 steps, 1.00 M tokens, 2.00 s of steps\n"));
+    EXPECT_THAT(result.output, HasSubstr("o held-out loss\n"));
+    EXPECT_THAT(result.output, HasSubstr("    1000    0.0050    0.0060"));
+    EXPECT_THAT(result.output, HasSubstr("medians of steps 501 to 1000:\n  500 k tokens/s, 2.00 ms a step\n"));
+    EXPECT_THAT(result.output, HasSubstr("1.25 TFLOP/s a device, MFU unknown"));
+    EXPECT_THAT(result.output, HasSubstr("3.00 MiB"));
+    std::istringstream stream(result.output);
+    for (std::string line; std::getline(stream, line);) {
+      const auto width = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
+      EXPECT_LE(width, 80) << line;
+    }
+    const bool is_ascii = std::all_of(result.output.begin(), result.output.end(), [](char c) { return c > 0; });
+    EXPECT_EQ(is_ascii, !options.empty());
+  }
+}
+
+TEST_F(Report, IsADocument) {
+  write_run(20);
+  const Result result = run("report run/metrics.jsonl --json");
+  const auto document = nlohmann::json::parse(result.output);
+  EXPECT_EQ(document["steps"], 20);
+  EXPECT_EQ(document["median"]["tokens_per_second"], 500'000.0);
+  EXPECT_EQ(document["median"]["first_step"], 11);
+  EXPECT_TRUE(document["median"]["mfu"].is_null());
+  EXPECT_EQ(document["peak_memory"], 3 << 20);
+  ASSERT_EQ(document["held_out"].size(), 2);
+  EXPECT_EQ(document["held_out"][1]["validation_loss"], 0.3);
+}
+
+TEST_F(Report, OfARunWithoutHeldOutLossesHasNoTable) {
+  write_run(9);
+  const Result result = run("report run");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.output, Not(HasSubstr("held-out")));
+}
+
+TEST_F(Report, OfNoRunIsRefused) {
+  const auto refused = [&](const std::string& path) {
+    const Result result = run("report " + path);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.output, "");
+    return result.errors;
+  };
+  EXPECT_THAT(refused("none"), StartsWith("ridgeline: none: cannot be opened: No such file"));
+  EXPECT_THAT(refused("."), HasSubstr("metrics.jsonl: cannot be opened"));
+  EXPECT_THAT(refused("/dev/zero"), HasSubstr("/dev/zero: is not a regular file; expected a metrics.jsonl"));
+  write_run(0);
+  EXPECT_THAT(refused("run"), HasSubstr("no step is finished yet"));
+  write("run/metrics.jsonl", "{\"step\": 1}\nnonsense\n");
+  EXPECT_THAT(refused("run"), HasSubstr("metrics.jsonl:2: expected a JSON object"));
+}
+
+}  // namespace
