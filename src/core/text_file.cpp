@@ -45,8 +45,8 @@ ssize_t read_up_to(int descriptor, char* into, size_t bytes) {
 }  // namespace
 
 std::string read_text_file(const std::string& path, const std::string& expected, size_t limit) {
-  const auto cannot = [&](const char* what, int error) {
-    return InputError("{}: cannot be {}: {}; expected {}", path, what, std::strerror(error), expected);
+  const auto cannot = [&](int error) {
+    return InputError("{}: cannot read: {}; expected {}", path, std::strerror(error), expected);
   };
   const auto too_large = [&] {
     const bool whole = limit % kMiB == 0;
@@ -54,9 +54,9 @@ std::string read_text_file(const std::string& path, const std::string& expected,
                       expected);
   };
   const Descriptor file(path);
-  if (file.number() < 0) throw cannot("opened", errno);
+  if (file.number() < 0) throw cannot(errno);
   struct stat status{};
-  if (::fstat(file.number(), &status) != 0) throw cannot("opened", errno);
+  if (::fstat(file.number(), &status) != 0) throw cannot(errno);
   if (S_ISDIR(status.st_mode)) throw InputError("{}: is a folder; expected {}", path, expected);
   if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
     throw InputError("{}: is not a regular file; expected {}", path, expected);
@@ -70,7 +70,7 @@ std::string read_text_file(const std::string& path, const std::string& expected,
     const size_t before = text.size();
     text.resize(before + step);
     const ssize_t count = read_up_to(file.number(), text.data() + before, step);
-    if (count < 0) throw cannot("read", errno);
+    if (count < 0) throw cannot(errno);
     text.resize(before + static_cast<size_t>(count));
     if (text.size() > limit) throw too_large();
     if (static_cast<size_t>(count) < step) return text;

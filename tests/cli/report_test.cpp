@@ -81,8 +81,8 @@ TEST_F(Report, OfNoRunIsRefused) {
     EXPECT_EQ(result.output, "");
     return result.errors;
   };
-  EXPECT_THAT(refused("none"), StartsWith("ridgeline: none: cannot be opened: No such file"));
-  EXPECT_THAT(refused("."), HasSubstr("metrics.jsonl: cannot be opened"));
+  EXPECT_THAT(refused("none"), StartsWith("ridgeline: none: cannot read: No such file"));
+  EXPECT_THAT(refused("."), HasSubstr("metrics.jsonl: cannot read"));
   EXPECT_THAT(refused("/dev/zero"), HasSubstr("/dev/zero: is not a regular file; expected a metrics.jsonl"));
   write_run(0);
   EXPECT_THAT(refused("run"), HasSubstr("no step is finished yet"));

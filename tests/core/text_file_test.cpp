@@ -58,7 +58,7 @@ TEST(TextFile, MayBeAPipe) {
 TEST(TextFile, SaysWhyItCannotBeRead) {
   const TemporaryFolder folder;
   EXPECT_THAT(refusal(folder.path("none")),
-              HasSubstr("none: cannot be opened: No such file or directory; expected a TOML file"));
+              HasSubstr("none: cannot read: No such file or directory; expected a TOML file"));
   EXPECT_THAT(refusal(folder.path("")), HasSubstr("is a folder; expected a TOML file"));
   EXPECT_THAT(refusal("/dev/zero"), HasSubstr("/dev/zero: is not a regular file; expected a TOML file"));
 }

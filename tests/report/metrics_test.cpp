@@ -171,7 +171,7 @@ TEST_F(MetricsFileTest, AFullDiskIsAFailure) {
 
 TEST_F(MetricsFileTest, AMissingFileIsNamed) {
   EXPECT_THAT([&] { read_metrics(folder_.path("none.jsonl")); },
-              testing::ThrowsMessage<InputError>(HasSubstr("none.jsonl: cannot be opened")));
+              testing::ThrowsMessage<InputError>(HasSubstr("none.jsonl: cannot read")));
   EXPECT_THAT([&] { read_metrics("/dev/zero"); }, testing::ThrowsMessage<InputError>(HasSubstr("not a regular file")));
 }
 

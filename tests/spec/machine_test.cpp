@@ -57,7 +57,7 @@ TEST_F(Machines, FaultsNameFileLineAndKey) {
   refused("[machine]\nbase = \"frontir\"\n", "did you mean 'frontier'?");
   refused("[machine]\nbase = \"frontier\"\n[stack]\nproduct_efficiency = 49\n", "m.toml:4: stack.product_efficiency");
   EXPECT_THAT([] { load_machine("selenne"); }, ThrowsMessage<InputError>(HasSubstr("did you mean 'selene'?")));
-  EXPECT_THAT([] { load_machine("./nowhere.toml"); }, ThrowsMessage<InputError>(HasSubstr("cannot be opened")));
+  EXPECT_THAT([] { load_machine("./nowhere.toml"); }, ThrowsMessage<InputError>(HasSubstr("cannot read")));
 }
 
 }  // namespace
