@@ -175,7 +175,8 @@ int plan_devices(const Arguments& arguments, Question& question, int64_t devices
   fmt::print("\n{}", prediction_header());
   for (const auto& prediction : ranking.best) {
     std::string line = prediction_line(prediction);
-    if (!search::is_trainable(prediction.strategy, question.model)) line.insert(line.size() - 1, " (not trainable yet)");
+    if (!search::is_trainable(prediction.strategy, question.model))
+      line.insert(line.size() - 1, " (not trainable yet)");
     fmt::print("{}", line);
   }
   const simulate::Prediction& best = ranking.best.front();

@@ -84,11 +84,10 @@ std::string prediction_line(const simulate::Prediction& prediction) {
   return fmt::format(
       "{:3} {:4} {:5} {:3} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
       strategy.tensor, strategy.pipeline, strategy.data, strategy.virtual_pipeline, strategy.micro_batch,
-      to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no",
-      strategy.zero_stage, format_duration(prediction.step_seconds),
-      format_count(prediction.tokens_per_second), prediction.tflops_per_device, 100 * prediction.mfu,
-      100 * prediction.hfu, format_bytes(prediction.memory.total()), format_bytes(prediction.memory.high),
-      to_string(prediction.fit));
+      to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no", strategy.zero_stage,
+      format_duration(prediction.step_seconds), format_count(prediction.tokens_per_second),
+      prediction.tflops_per_device, 100 * prediction.mfu, 100 * prediction.hfu, format_bytes(prediction.memory.total()),
+      format_bytes(prediction.memory.high), to_string(prediction.fit));
 }
 
 std::string time_table(const simulate::Prediction& prediction) {

@@ -50,7 +50,8 @@ json stage_json(const simulate::StageReport& stage) {
 
 void print_report(const simulate::Prediction& prediction, const std::vector<simulate::StageReport>& stages,
                   const simulate::Evaluator& evaluator) {
-  fmt::print("{} on {}\n{}\n\n", describe(prediction.strategy), evaluator.machine().name, evaluator.machine().stack.name);
+  fmt::print("{} on {}\n{}\n\n", describe(prediction.strategy), evaluator.machine().name,
+             evaluator.machine().stack.name);
   fmt::print("step {}, {} tokens/s, {:.1f} TFLOP/s a device ({:.1f} with recomputation), MFU {:.1f} %, HFU {:.1f} %\n",
              format_duration(prediction.step_seconds), format_count(prediction.tokens_per_second),
              prediction.tflops_per_device, prediction.hardware_tflops_per_device, 100 * prediction.mfu,

@@ -101,9 +101,8 @@ Ranking rank(const simulate::Evaluator& evaluator, const Space& space, size_t ke
   const auto work = [&](int thread) {
     try {
       for (size_t i = next++; i < all.size(); i = next++) {
-        for_each_plan(space, evaluator.model(), all[i], [&](const spec::Strategy& strategy) {
-          rankers[thread].visit(strategy);
-        });
+        for_each_plan(space, evaluator.model(), all[i],
+                      [&](const spec::Strategy& strategy) { rankers[thread].visit(strategy); });
       }
     } catch (...) {
       faults[thread] = std::current_exception();

@@ -161,7 +161,8 @@ PassTimes Evaluator::sharding_times(const spec::Strategy& strategy, const UnitTi
   return times;
 }
 
-void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<int64_t>& layers, Prediction& prediction) {
+void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<int64_t>& layers,
+                              Prediction& prediction) {
   const UnitTimes& units = unit_times(strategy);
   const double m = to_double(strategy.micro_batches()), p = to_double(strategy.pipeline),
                v = to_double(strategy.virtual_pipeline), message = message_seconds(strategy);

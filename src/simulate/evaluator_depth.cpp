@@ -22,8 +22,7 @@ std::vector<StageReport> Evaluator::stages(const spec::Strategy& strategy) {
     report.layers = layers[stage];
     report.times = stage_times(units, strategy, stage, layers[stage]);
     report.memory = memory_.stage(strategy, stage, layers[stage]);
-    report.parameters =
-        memory_.parameters(strategy.tensor, layers[stage], stage == 0, stage == strategy.pipeline - 1);
+    report.parameters = memory_.parameters(strategy.tensor, layers[stage], stage == 0, stage == strategy.pipeline - 1);
     reports.push_back(report);
   }
   return reports;

@@ -16,8 +16,8 @@ constexpr size_t kLeastGroup = 4;
 
 auto group_key(const MeasuredRun& run) {
   const spec::ModelSpec& model = run.model;
-  return std::make_tuple(run.source, run.machine, run.devices, run.strategy.global_batch, model.layers,
-                         model.hidden, model.heads, model.sequence, model.vocabulary);
+  return std::make_tuple(run.source, run.machine, run.devices, run.strategy.global_batch, model.layers, model.hidden,
+                         model.heads, model.sequence, model.vocabulary);
 }
 
 double sign(double value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }

@@ -45,9 +45,8 @@ void check_tensor(const Strategy& strategy, const ModelSpec& model) {
                      divisors(model.heads));
   }
   if (model.key_heads() % tensor != 0) {
-    throw InputError(
-        "strategy.tensor = {}: {} key and value heads (model.kv_heads) do not divide by {}; use one of {}", tensor,
-        model.key_heads(), tensor, divisors(std::gcd(model.heads, model.key_heads())));
+    throw InputError("strategy.tensor = {}: {} key and value heads (model.kv_heads) do not divide by {}; use one of {}",
+                     tensor, model.key_heads(), tensor, divisors(std::gcd(model.heads, model.key_heads())));
   }
   if (model.vocabulary < tensor) {
     throw InputError("strategy.tensor = {}: a vocabulary of {} leaves ranks without a token; use at most {}", tensor,
@@ -101,9 +100,10 @@ void check_chunks(const Strategy& strategy, const ModelSpec& model) {
                        strategy.pipeline, chunks, strategy.pipeline * chunks));
   }
   if (strategy.micro_batches() % strategy.pipeline != 0) {
-    refuse(fmt::format("the {} micro-batches of a replica do not divide by strategy.pipeline = {}; change "
-                       "strategy.global_batch or strategy.micro_batch",
-                       strategy.micro_batches(), strategy.pipeline));
+    refuse(
+        fmt::format("the {} micro-batches of a replica do not divide by strategy.pipeline = {}; change "
+                    "strategy.global_batch or strategy.micro_batch",
+                    strategy.micro_batches(), strategy.pipeline));
   }
 }
 

@@ -15,18 +15,18 @@ enum class Recompute { none, selective, full };
 
 struct Strategy {
   int64_t tensor = 1;
-  bool sequence_parallel = false;      // shard norms, dropout and residuals over the tensor axis by sequence
+  bool sequence_parallel = false;  // shard norms, dropout and residuals over the tensor axis by sequence
   int64_t pipeline = 1;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  int64_t virtual_pipeline = 1;        // chunks of the model that a stage holds: more than one is interleaved 1F1B
+  int64_t virtual_pipeline = 1;            // chunks of the model that a stage holds: more than one is interleaved 1F1B
   std::vector<int64_t> stage_layers = {};  // layers of each stage; empty: balanced, embedding and head counted as work
-  int64_t data = 0;                    // derived: ranks / (tensor * pipeline); 0 until derive_data was called
+  int64_t data = 0;                        // derived: ranks / (tensor * pipeline); 0 until derive_data was called
   // What is sharded over the data axis: nothing (0), optimizer state (1), gradients too (2), parameters too (3).
   int64_t zero_stage = 0;
-  int64_t micro_batch = 1;             // samples of a micro-batch on one data parallel replica
-  int64_t global_batch = 8;            // samples of one optimizer step over all replicas
+  int64_t micro_batch = 1;   // samples of a micro-batch on one data parallel replica
+  int64_t global_batch = 8;  // samples of one optimizer step over all replicas
   Recompute recompute = Recompute::none;
-  double bucket_mib = 25.0;            // size of a gradient bucket, MiB of fp32
+  double bucket_mib = 25.0;  // size of a gradient bucket, MiB of fp32
 
   int64_t ranks() const { return tensor * pipeline * data; }
   // Micro-batches that one replica runs in a step (gradient accumulation).
@@ -35,7 +35,8 @@ struct Strategy {
 
 // Sets `data` to what `ranks` leave, and throws InputError (naming the key) where anything does not divide: ranks by
 // tensor * pipeline, heads by tensor, sequence by tensor with sequence_parallel, global_batch by micro_batch * data,
-// layers and micro-batches by virtual_pipeline, layers by stage_layers, more stages than layers, vocabulary smaller than tensor.
+// layers and micro-batches by virtual_pipeline, layers by stage_layers, more stages than layers, vocabulary smaller
+// than tensor.
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks);
 
 // Throws InputError, naming the first key at fault, for a strategy that planning takes and `train` cannot run yet.

@@ -18,8 +18,8 @@ constexpr const char* kFrontier = RIDGELINE_SOURCE_DIR "/machines/frontier.toml"
 
 spec::Machine frontier() { return spec::load_machine(kFrontier); }
 
-spec::Strategy strategy_of(const spec::ModelSpec& model, int64_t tensor, int64_t pipeline, int64_t devices, int64_t global_batch,
-             spec::Recompute recompute = spec::Recompute::full) {
+spec::Strategy strategy_of(const spec::ModelSpec& model, int64_t tensor, int64_t pipeline, int64_t devices,
+                           int64_t global_batch, spec::Recompute recompute = spec::Recompute::full) {
   spec::Strategy strategy;
   strategy.tensor = tensor;
   strategy.pipeline = pipeline;
@@ -135,7 +135,8 @@ TEST_F(Observations, MoreStagesAtTheSameBatchLowerIt) {
 }
 
 TEST_F(Observations, WeakScalingKeepsTheRate) {
-  EXPECT_NEAR(rate(strategy_of(model_, 4, 16, 1024, 640 * 16)) / rate(strategy_of(model_, 4, 16, 128, 640 * 2)), 1.0, 0.04);
+  EXPECT_NEAR(rate(strategy_of(model_, 4, 16, 1024, 640 * 16)) / rate(strategy_of(model_, 4, 16, 128, 640 * 2)), 1.0,
+              0.04);
 }
 
 TEST(Validation, ShippedRunsAreMet) {

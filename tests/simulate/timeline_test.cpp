@@ -97,7 +97,8 @@ class ClosedForm : public testing::Test {
 TEST_F(ClosedForm, NearlyEqualStages) {
   for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
     for (const int64_t pipeline : {1, 2, 8, 16}) {
-      for (const int64_t micro_batches : {1, 4, 16, 64}) expect_agreement(strategy_of(kind, pipeline, micro_batches), 0.02);
+      for (const int64_t micro_batches : {1, 4, 16, 64})
+        expect_agreement(strategy_of(kind, pipeline, micro_batches), 0.02);
     }
   }
 }

@@ -76,10 +76,13 @@ TEST(DeriveData, ChecksStageLayers) {
 
 TEST(DeriveData, ChecksChunks) {
   EXPECT_EQ(error({.pipeline = 2, .virtual_pipeline = 2}, 2), "no error");
-  EXPECT_THAT(error({.virtual_pipeline = 2}, 1), HasSubstr("strategy.virtual_pipeline = 2: interleaving needs at least"));
-  EXPECT_THAT(error({.pipeline = 2, .schedule = ScheduleKind::gpipe, .virtual_pipeline = 2}, 2), HasSubstr("a form of"));
+  EXPECT_THAT(error({.virtual_pipeline = 2}, 1),
+              HasSubstr("strategy.virtual_pipeline = 2: interleaving needs at least"));
+  EXPECT_THAT(error({.pipeline = 2, .schedule = ScheduleKind::gpipe, .virtual_pipeline = 2}, 2),
+              HasSubstr("a form of"));
   EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 3}, 2), HasSubstr("4 layers do not divide by pipeline"));
-  EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 2, .stage_layers = {2, 2}}, 2), HasSubstr("leave strategy.stage"));
+  EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 2, .stage_layers = {2, 2}}, 2),
+              HasSubstr("leave strategy.stage"));
   EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 2, .global_batch = 7}, 2),
               HasSubstr("the 7 micro-batches of a replica do not divide by strategy.pipeline = 2"));
 }

@@ -1,9 +1,10 @@
 // A recorded table as the objective of a study: each row is a point, and its outcome what a trial would have brought.
 //
 // Columns that a Strategy knows go into it: tensor, pipeline, data, virtual_pipeline, micro_batch, recompute (none,
-// selective or attn_only, full), zero_stage, sequence_parallel, global_batch, schedule. `outcome` (ok, oom, or a name of
-// search/tune/trial.h) and `step_seconds` are read, `memory_gib` (what it needs, also of a row that fails) where it is there. Any
-// further column in which rows differ is a dimension of its own. Empty cells are refused where a value is needed.
+// selective or attn_only, full), zero_stage, sequence_parallel, global_batch, schedule. `outcome` (ok, oom, or a name
+// of search/tune/trial.h) and `step_seconds` are read, `memory_gib` (what it needs, also of a row that fails) where it
+// is there. Any further column in which rows differ is a dimension of its own. Empty cells are refused where a value is
+// needed.
 #pragma once
 
 #include <string>
@@ -24,7 +25,7 @@ struct ReplayRow {
 
 struct Replay {
   PointSet points;
-  std::vector<ReplayRow> rows;      // one a point
+  std::vector<ReplayRow> rows;          // one a point
   bool selective_is_attention = false;  // "attn_only": a recipe whose selective recomputes scores and softmax
 
   // `limit_bytes`: of a device, to say by how much a failing row falls short.

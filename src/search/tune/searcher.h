@@ -4,14 +4,16 @@
 //   while (const auto point = searcher.ask()) searcher.tell(run(*point));
 //
 // Contract. What ask() returns is a function of the options, the trials told (in their order) and the set of points
-// that are pending, and of nothing else: to resume a study tell its finished trials in the order in which they ended, mark what
-// still runs as pending, and ask goes on as it would have. Any number of points may be pending. A point is returned
-// once, unless its trial ended by `infrastructure`; and never when a point that ran out of memory needed no more than it.
+// that are pending, and of nothing else: to resume a study tell its finished trials in the order in which they ended,
+// mark what still runs as pending, and ask goes on as it would have. Any number of points may be pending. A point is
+// returned once, unless its trial ended by `infrastructure`; and never when a point that ran out of memory needed no
+// more than it.
 //
 // Model. For each objective log(cost / predicted cost) is a Gaussian process over the dimensions, so that with no data
-// the search follows the prediction. Memory is a second one, on log(peak / predicted peak), for which a failure of unknown size is
-// a bound; failures for other reasons are a third. The point asked for is the one with the largest expected improvement
-// among those whose risk to fail is within what `failure_share` leaves. Without guesses the same models start from nothing.
+// the search follows the prediction. Memory is a second one, on log(peak / predicted peak), for which a failure of
+// unknown size is a bound; failures for other reasons are a third. The point asked for is the one with the largest
+// expected improvement among those whose risk to fail is within what `failure_share` leaves. Without guesses the same
+// models start from nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +34,9 @@ struct Guess {
 
 struct SearchOptions {
   uint64_t seed = 0;
-  size_t objectives = 1;        // several: each ask weighs them anew, so that the Pareto front fills
-  double limit_bytes = 0;       // memory of a device; 0: not known, learned from failures
-  double failure_share = 0.1;   // of trials after the first ten that may be expected to fail
+  size_t objectives = 1;       // several: each ask weighs them anew, so that the Pareto front fills
+  double limit_bytes = 0;      // memory of a device; 0: not known, learned from failures
+  double failure_share = 0.1;  // of trials after the first ten that may be expected to fail
 };
 
 // What the models say of a point, for tables and reports.

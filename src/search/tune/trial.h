@@ -11,11 +11,11 @@ enum class Outcome {
   ok,
   out_of_memory,
   timeout,
-  invalid,         // refused before its first step
+  invalid,  // refused before its first step
   crashed,
   infrastructure,  // a node or the network: says nothing of the point, which may be tried again
   diverged,
-  stopped_early,   // hopeless: `costs` hold what it was seen to take, a lower bound
+  stopped_early,  // hopeless: `costs` hold what it was seen to take, a lower bound
 };
 std::string to_string(Outcome outcome);
 Outcome parse_outcome(const std::string& text);  // throws InputError that lists the names
