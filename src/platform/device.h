@@ -44,7 +44,7 @@ class Device {
   int64_t allocated_bytes() const;
   int64_t peak_bytes() const;
   void reset_peak() const;
-  // All memory that it has: the device's, or the machine's for the CPU.
+  // All memory that it has: the device's, or for the CPU the machine's, or what a container leaves of it.
   int64_t total_bytes() const;
   // Gives cached, unused blocks back to the driver; nothing on the CPU.
   void empty_cache() const;

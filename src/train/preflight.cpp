@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "cost/memory.h"
 #include "spec/parameters.h"
 
 namespace ridgeline::train {
@@ -36,6 +37,18 @@ std::map<std::string, std::string> values_by_key(const std::string& toml) {
 
 }  // namespace
 
+void check_memory(const spec::TrainSpec& spec, int64_t bytes_of_rank) {
+  const auto [stage, memory] = cost::fullest_device(spec.model, spec.strategy, spec.precision.compute);
+  if (memory.total() <= bytes_of_rank) return;
+  const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
+  throw Failure(
+      "this does not fit: a rank of stage {} keeps {} (weights {}, gradients {}, optimizer {}, activations {}) and has "
+      "{}. Use more tensor or pipeline ranks, strategy.zero_stage = 1, a smaller strategy.micro_batch or "
+      "strategy.recompute; `ridgeline plan` lists strategies that fit",
+      stage, bytes(memory.total()), bytes(memory.weights), bytes(memory.gradients), bytes(memory.optimizer),
+      bytes(memory.activations), bytes(bytes_of_rank));
+}
+
 void check_before_start(const spec::TrainSpec& spec, const data::SampleSource& source) {
   if (spec.evaluation.every > 0) source.require_validation(spec.evaluation.samples);
   const std::filesystem::path run(spec.training.run);
@@ -49,8 +62,10 @@ void check_before_start(const spec::TrainSpec& spec, const data::SampleSource& s
   const double needed = kCheckpointBytesPerParameter * static_cast<double>(spec::parameter_count(spec.model));
   const auto space = std::filesystem::space(run, error);
   if (!error && static_cast<double>(space.available) < needed) {
-    throw Failure("{}: a checkpoint of this model takes {}, and only {} are free; free space, or choose another folder by "
-                  "training.run", spec.training.run, format_bytes(needed), format_bytes(static_cast<double>(space.available)));
+    throw Failure(
+        "{}: a checkpoint of this model takes {}, and only {} are free; free space, or choose another folder by "
+        "training.run",
+        spec.training.run, format_bytes(needed), format_bytes(static_cast<double>(space.available)));
   }
 }
 

@@ -1,10 +1,18 @@
 // Preflight: what can be known to fail is refused before the first step.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "data/samples.h"
 #include "spec/train.h"
 
 namespace ridgeline::train {
+
+// Throws Failure where the fullest rank would keep more (cost/memory.h; what lives for a moment comes on top) than
+// `bytes_of_rank`, which a device has for a rank. `spec` as derived. The same on every rank.
+void check_memory(const spec::TrainSpec& spec, int64_t bytes_of_rank);
 
 // Throws InputError or Failure: held-out data too short for the evaluations, the run folder not writable, too little space
 // there for a checkpoint beside the ones that are kept until it is complete. `spec` as derived.
