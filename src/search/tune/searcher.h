@@ -64,6 +64,7 @@ class Searcher {
   void forget_pending(size_t point);
 
   Belief belief(size_t point) const;
+  std::vector<Belief> beliefs(const std::vector<size_t>& points) const;
   const std::vector<Trial>& trials() const;
 
  private:

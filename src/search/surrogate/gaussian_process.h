@@ -1,0 +1,55 @@
+// A Gaussian process over a fixed list of candidates that takes observations one at a time.
+//
+// Adding the n-th observation to C candidates costs about n (n + C) operations: the factor of the observations'
+// covariance grows by a row, and with it the part of each candidate's variance that is explained. Observed values come
+// in at the end only, so that they may be changed (bounds that are moved) at no cost.
+//
+// Variances are relative to a common one, which `posterior` estimates (see fit_kernel.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "search/surrogate/level_kernel.h"
+
+namespace ridgeline::search {
+
+struct Posterior {
+  std::vector<float> mean;       // of each candidate
+  std::vector<float> deviation;  // standard deviation, without noise
+  double scale = 1;              // standard deviation that relative variances are in
+};
+
+class GaussianProcess {
+ public:
+  GaussianProcess(const LevelKernel& kernel, std::shared_ptr<const LevelColumns> candidates);
+
+  // `levels` of the observed point, which need not be a candidate.
+  void add(std::span<const uint16_t> levels);
+  size_t size() const { return diagonal_.size(); }
+  size_t candidates() const { return explained_.size(); }
+
+  // `values`: one an observation, prior mean subtracted.
+  Posterior posterior(std::span<const double> values, double prior_scale) const;
+  std::vector<float> mean(std::span<const double> values) const;
+  // Relative covariance, given the observations, of each of `left` with each of `right` (places among the candidates),
+  // row by row.
+  std::vector<float> covariance(std::span<const size_t> left, std::span<const size_t> right) const;
+  double noise() const { return kernel_.noise(); }
+
+ private:
+  std::vector<double> whiten(std::span<const double> values) const;
+  std::vector<uint16_t> candidate_levels(size_t candidate) const;
+
+  LevelKernel kernel_;
+  std::shared_ptr<const LevelColumns> candidates_;
+  std::vector<std::vector<uint16_t>> observed_;
+  std::vector<std::vector<double>> factor_;  // rows of the lower factor without the diagonal
+  std::vector<double> diagonal_;
+  std::vector<std::vector<float>> projected_;  // [observation, candidate]: inverse factor times cross-covariance
+  std::vector<float> prior_variance_, explained_;
+};
+
+}  // namespace ridgeline::search

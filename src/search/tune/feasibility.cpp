@@ -1,0 +1,125 @@
+#include "search/tune/feasibility.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ridgeline::search {
+namespace {
+
+constexpr double kGuessScale = 0.15;  // kernel units of log(peak / guess): predictions are off by a third or so
+constexpr double kBlindScale = 1.0;
+constexpr double kLabelScale = 0.4;
+constexpr double kBeyond = 0.15;      // how far over (or under) the limit a run without a figure is taken to lie
+constexpr double kLeastDoubt = 0.01;  // of log(peak): runs of a point are not equal to the byte
+
+KernelShape start_shape(size_t dimensions, double product) {
+  KernelShape shape;
+  shape.lengths.assign(dimensions, 1.0);
+  shape.product = product;
+  return shape;
+}
+
+double normal_share(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+std::vector<uint16_t> levels_of(const PointSet& points, size_t point) {
+  std::vector<uint16_t> levels;
+  for (size_t d = 0; d < points.dimensions().size(); ++d)
+    levels.push_back(static_cast<uint16_t>(points.level(point, d)));
+  return levels;
+}
+
+}  // namespace
+
+Feasibility::Feasibility(const PointSet& points, const std::vector<Guess>& guesses, const SearchOptions& options,
+                         const std::vector<LevelAxis>& axes)
+    : points_(points),
+      guesses_(guesses),
+      options_(options),
+      dominance_(points),
+      memory_(axes, start_shape(axes.size(), 0.1), guesses.empty() ? kBlindScale : kGuessScale),
+      others_(axes, start_shape(axes.size(), 1.0), kLabelScale),
+      ruled_out_(points.size(), false),
+      fits_(points.size(), false) {}
+
+double Feasibility::expected_log_peak(size_t point) const {
+  const bool has_guess = !guesses_.empty() && guesses_[point].peak_bytes > 0;
+  return std::log(has_guess ? guesses_[point].peak_bytes : options_.limit_bytes);
+}
+
+void Feasibility::tell_memory(const Trial& trial) {
+  const bool failed = trial.outcome == Outcome::out_of_memory;
+  const double expected = expected_log_peak(trial.point), limit = std::log(options_.limit_bytes);
+  double value = 0;
+  if (failed && trial.missing_bytes > 0) {
+    value = std::log(options_.limit_bytes + trial.missing_bytes) - expected;
+  } else if (failed) {
+    value = std::max(limit + kBeyond - expected, 0.0);
+  } else if (trial.peak_bytes > 0) {
+    value = std::log(trial.peak_bytes) - expected;
+  } else if (expected > limit - kBeyond) {
+    value = limit - kBeyond - expected;
+  } else {
+    return;  // as was expected
+  }
+  memory_.add(levels_of(points_, trial.point), value);
+}
+
+void Feasibility::tell(const Trial& trial) {
+  const bool ran = trial.outcome == Outcome::ok || trial.outcome == Outcome::stopped_early;
+  const bool out_of_memory = trial.outcome == Outcome::out_of_memory;
+  if (out_of_memory) dominance_.for_each_heavier(trial.point, [&](size_t other) { ruled_out_[other] = true; });
+  if (ran) dominance_.for_each_lighter(trial.point, [&](size_t other) { fits_[other] = true; });
+  if (options_.limit_bytes > 0 && (ran || out_of_memory)) tell_memory(trial);
+  // Memory explains a failure whose size is known; all others may have reasons of their own.
+  const bool explained = out_of_memory && options_.limit_bytes > 0 && trial.missing_bytes > 0;
+  if (explained) return;
+  has_other_failures_ = has_other_failures_ || !ran;
+  others_.add(levels_of(points_, trial.point), ran ? 1.0 : -1.0);
+}
+
+void Feasibility::look_at(const std::vector<size_t>& candidates, const std::shared_ptr<const LevelColumns>& columns) {
+  candidates_ = candidates;
+  memory_.look_at(columns);
+  others_.look_at(columns);
+}
+
+double Feasibility::probability(size_t point, size_t place, const Posterior* memory, const Posterior* others) const {
+  double result = 1;
+  if (memory != nullptr && !fits_[point]) {
+    const double room = std::log(options_.limit_bytes) - expected_log_peak(point) - memory->mean[place];
+    result = normal_share(room / std::hypot(memory->deviation[place], kLeastDoubt));
+  }
+  if (others != nullptr) {
+    const double label = others->mean[place];
+    // Half a label: where the others' labels reach a point only in part, it is in doubt.
+    result = std::min(result, normal_share(label / std::hypot(others->deviation[place], 0.25)));
+  }
+  return result;
+}
+
+std::vector<double> Feasibility::probabilities() {
+  const Posterior* memory = knows_memory() ? &memory_.posterior() : nullptr;
+  const Posterior* others = has_other_failures_ ? &others_.posterior() : nullptr;
+  std::vector<double> result;
+  for (size_t place = 0; place < candidates_.size(); ++place) {
+    result.push_back(probability(candidates_[place], place, memory, others));
+  }
+  return result;
+}
+
+std::vector<Feasibility::Verdict> Feasibility::verdicts(const std::vector<size_t>& points,
+                                                        const std::shared_ptr<const LevelColumns>& columns) const {
+  std::vector<Posterior> made;
+  made.reserve(2);
+  const Posterior* memory = knows_memory() ? &made.emplace_back(memory_.posterior_of(columns)) : nullptr;
+  const Posterior* others = has_other_failures_ ? &made.emplace_back(others_.posterior_of(columns)) : nullptr;
+  std::vector<Verdict> result;
+  for (size_t place = 0; place < points.size(); ++place) {
+    Verdict verdict{probability(points[place], place, memory, others), 0};
+    if (memory != nullptr) verdict.peak_bytes = std::exp(expected_log_peak(points[place]) + memory->mean[place]);
+    result.push_back(verdict);
+  }
+  return result;
+}
+
+}  // namespace ridgeline::search

@@ -1,0 +1,52 @@
+// How likely points are to run: by memory, and by whatever else made trials fail.
+//
+// Memory is learned as log(peak / guessed peak), or log(peak / limit) without a guess, from every peak that is told and
+// from how far failures fell short; a run without a figure only says on which side of the limit it lies. Other failures
+// are learned as +1 and -1. What a success needs no less memory than is known to fit.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "search/surrogate/process_model.h"
+#include "search/tune/dominance.h"
+#include "search/tune/searcher.h"
+
+namespace ridgeline::search {
+
+class Feasibility {
+ public:
+  Feasibility(const PointSet& points, const std::vector<Guess>& guesses, const SearchOptions& options,
+              const std::vector<LevelAxis>& axes);
+
+  void tell(const Trial& trial);
+  // Points that a known failure rules out.
+  bool is_ruled_out(size_t point) const { return ruled_out_[point]; }
+
+  void look_at(const std::vector<size_t>& candidates, const std::shared_ptr<const LevelColumns>& columns);
+  std::vector<double> probabilities();  // one a candidate
+
+  struct Verdict {
+    double probability = 1;
+    double peak_bytes = 0;  // median; 0: nothing is known
+  };
+  std::vector<Verdict> verdicts(const std::vector<size_t>& points,
+                                const std::shared_ptr<const LevelColumns>& columns) const;
+
+ private:
+  bool knows_memory() const { return options_.limit_bytes > 0 && (!guesses_.empty() || memory_.size() > 0); }
+  double expected_log_peak(size_t point) const;
+  void tell_memory(const Trial& trial);
+  double probability(size_t point, size_t place, const Posterior* memory, const Posterior* others) const;
+
+  const PointSet& points_;
+  const std::vector<Guess>& guesses_;
+  SearchOptions options_;
+  Dominance dominance_;
+  ProcessModel memory_, others_;
+  bool has_other_failures_ = false;
+  std::vector<bool> ruled_out_, fits_;
+  std::vector<size_t> candidates_;
+};
+
+}  // namespace ridgeline::search
