@@ -8,6 +8,7 @@
 // reached (0: never), failures, those after the first ten, best time over the table's best.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "search/tune/guesses.h"
@@ -52,13 +53,32 @@ Score replay_search(const search::Replay& replay, const std::vector<search::Gues
   return score;
 }
 
+void print_latency(const search::Replay& replay, const std::vector<search::Guess>& guesses, double limit_bytes) {
+  search::SearchOptions options;
+  options.limit_bytes = limit_bytes;
+  search::Searcher searcher(replay.points, guesses, options);
+  std::vector<double> milliseconds;
+  for (int trial = 0; trial < 1000; ++trial) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto point = searcher.ask();
+    milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    if (!point) break;
+    searcher.tell(replay.trial(*point, limit_bytes));
+  }
+  const double longest = *std::max_element(milliseconds.begin(), milliseconds.end());
+  std::vector<double> last(milliseconds.end() - std::min<ptrdiff_t>(100, milliseconds.size()), milliseconds.end());
+  std::sort(last.begin(), last.end());
+  std::printf("%zu suggestions, %zu points: of the last %zu median %.1f ms, longest %.1f ms; longest of all %.1f ms\n",
+              milliseconds.size(), replay.points.size(), last.size(), last[last.size() / 2], last.back(), longest);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   std::string table, model_name = "gpt-175b", machine_name = "selene", program;
   int64_t devices = 512, global_batch = 1536;
   int seeds = 20, trials = 200;
-  bool trace = false, only_prior = false, only_blind = false;
+  bool trace = false, only_prior = false, only_blind = false, latency = false;
   CLI::App app("Trials that a search of a recorded table takes");
   app.add_option("table", table)->required();
   app.add_option("--model", model_name);
@@ -71,6 +91,7 @@ int main(int count, char** arguments) {
   app.add_flag("--trace", trace);
   app.add_flag("--prior", only_prior);
   app.add_flag("--blind", only_blind);
+  app.add_flag("--latency", latency);
   CLI11_PARSE(app, count, arguments);
   try {
     const spec::ModelSpec model = spec::model_preset(model_name);
@@ -84,6 +105,10 @@ int main(int count, char** arguments) {
     double fastest = 1e300;
     for (const auto& row : replay.rows) {
       if (row.outcome == search::Outcome::ok) fastest = std::min(fastest, row.step_seconds);
+    }
+    if (latency) {
+      print_latency(replay, only_blind ? std::vector<search::Guess>() : guesses, limit_bytes);
+      return 0;
     }
     for (int seed = 0; seed < seeds; ++seed) {
       for (const bool blind : {false, true}) {

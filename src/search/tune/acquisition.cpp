@@ -15,8 +15,9 @@ double log_expected_improvement(double best, double mean, double deviation) {
     const double share = 0.5 * std::erfc(-z / std::sqrt(2.0));
     return std::log(deviation) + std::log(density + z * share);
   }
-  // density + z share = density / z^2 (1 - 3 / z^2 ...) for large -z.
-  return std::log(deviation) - 0.5 * z * z - kLogRootTwoPi - 2 * std::log(-z) + std::log1p(-3 / (z * z));
+  // density + z share = density / z^2 (1 - 3 / z^2 + 15 / z^4 ...) for large -z.
+  return std::log(deviation) - 0.5 * z * z - kLogRootTwoPi - 2 * std::log(-z) +
+         std::log1p(-3 / (z * z) + 15 / (z * z * z * z));
 }
 
 void condition_on_pending(std::vector<double> pending, std::vector<double> cross, double noise,

@@ -11,6 +11,7 @@ constexpr double kBlindScale = 1.0;
 constexpr double kLabelScale = 0.4;
 constexpr double kBeyond = 0.15;      // how far over (or under) the limit a run without a figure is taken to lie
 constexpr double kLeastDoubt = 0.01;  // of log(peak): runs of a point are not equal to the byte
+constexpr double kSpread = 1.4;       // on the posterior's deviation, whose kernel is taken for certain
 
 KernelShape start_shape(size_t dimensions, double product) {
   KernelShape shape;
@@ -87,7 +88,7 @@ double Feasibility::probability(size_t point, size_t place, const Posterior* mem
   double result = 1;
   if (memory != nullptr && !fits_[point]) {
     const double room = std::log(options_.limit_bytes) - expected_log_peak(point) - memory->mean[place];
-    result = normal_share(room / std::hypot(memory->deviation[place], kLeastDoubt));
+    result = normal_share(room / std::hypot(kSpread * memory->deviation[place], kLeastDoubt));
   }
   if (others != nullptr) {
     const double label = others->mean[place];

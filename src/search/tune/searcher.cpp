@@ -17,8 +17,10 @@ namespace {
 
 constexpr double kGuessScale = 0.05;  // kernel units of log(cost / predicted cost)
 constexpr double kBlindScale = 0.3;
-constexpr size_t kFreeTrials = 10;  // that failure_share does not count
-constexpr double kLeastRisk = 0.02;
+constexpr size_t kFreeTrials = 10;       // that failure_share does not count
+constexpr size_t kFreeBlindTrials = 20;  // without guesses
+constexpr double kKeptBack = 0.3;        // share of the granted risk: models err
+constexpr double kLeastRisk = 0.01;
 constexpr double kMostRisk = 0.6;   // what is likelier to fail than this is left until nothing else is
 constexpr size_t kShortlist = 256;  // points whose interplay with pending ones is looked at
 constexpr size_t kBestTrials = 8;   // whose neighbours are candidates
@@ -159,16 +161,17 @@ void Searcher::State::look_at_candidates() {
 // The share of failures that was granted, less what was spent and what pending trials may spend.
 double Searcher::State::allowed_risk(const std::vector<double>& probabilities) const {
   const size_t started = trials.size() + pending.size();
-  if (started < kFreeTrials) return kMostRisk;
+  const size_t free_trials = guesses.empty() ? kFreeBlindTrials : kFreeTrials;
+  if (started < free_trials) return kMostRisk;
   double spent = 0;
-  for (size_t i = kFreeTrials; i < trials.size(); ++i) {
+  for (size_t i = free_trials; i < trials.size(); ++i) {
     if (!ran(trials[i]) && trials[i].outcome != Outcome::infrastructure) spent += 1;
   }
   for (const size_t point : pending) {
     const auto found = std::lower_bound(candidates.begin(), candidates.end(), point);
     if (found != candidates.end() && *found == point) spent += 1 - probabilities[found - candidates.begin()];
   }
-  const double granted = options.failure_share * static_cast<double>(started + 1 - kFreeTrials);
+  const double granted = (1 - kKeptBack) * options.failure_share * static_cast<double>(started + 1 - free_trials);
   return std::clamp(granted - spent, kLeastRisk, kMostRisk);
 }
 
