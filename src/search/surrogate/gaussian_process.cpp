@@ -12,6 +12,7 @@ GaussianProcess::GaussianProcess(const LevelKernel& kernel, std::shared_ptr<cons
     : kernel_(kernel), candidates_(std::move(candidates)) {
   const size_t count = candidates_->empty() ? 1 : candidates_->front().size();
   explained_.assign(count, 0);
+  mean_.assign(count, 0);
   for (size_t i = 0; i < count; ++i) {
     prior_variance_.push_back(static_cast<float>(kernel_.variance(candidate_levels(i).data())));
   }
@@ -23,7 +24,7 @@ std::vector<uint16_t> GaussianProcess::candidate_levels(size_t candidate) const 
   return levels;
 }
 
-void GaussianProcess::add(std::span<const uint16_t> levels) {
+void GaussianProcess::add(std::span<const uint16_t> levels, double value) {
   RIDGELINE_ASSERT(levels.size() == candidates_->size());
   const size_t count = size();
   std::vector<double> row(count);
@@ -33,6 +34,7 @@ void GaussianProcess::add(std::span<const uint16_t> levels) {
     for (size_t j = 0; j < i; ++j) sum -= factor_[i][j] * row[j];
     row[i] = sum / diagonal_[i];
     diagonal -= row[i] * row[i];
+    value -= row[i] * white_[i];
   }
   diagonal = std::sqrt(std::max(diagonal, 0.1 * kernel_.noise()));
   std::vector<float> projected(candidates());
@@ -43,46 +45,26 @@ void GaussianProcess::add(std::span<const uint16_t> levels) {
     float* own = projected.data();
     for (size_t c = 0; c < projected.size(); ++c) own[c] -= factor * other[c];
   }
-  const float inverse = static_cast<float>(1 / diagonal);
+  const float inverse = static_cast<float>(1 / diagonal), white = static_cast<float>(value / diagonal);
   for (size_t c = 0; c < projected.size(); ++c) {
     projected[c] *= inverse;
     explained_[c] += projected[c] * projected[c];
+    mean_[c] += white * projected[c];
   }
   observed_.emplace_back(levels.begin(), levels.end());
   factor_.push_back(std::move(row));
   diagonal_.push_back(diagonal);
+  white_.push_back(value / diagonal);
   projected_.push_back(std::move(projected));
 }
 
-std::vector<double> GaussianProcess::whiten(std::span<const double> values) const {
-  RIDGELINE_ASSERT(values.size() == size());
-  std::vector<double> result(size());
-  for (size_t i = 0; i < size(); ++i) {
-    double sum = values[i];
-    for (size_t j = 0; j < i; ++j) sum -= factor_[i][j] * result[j];
-    result[i] = sum / diagonal_[i];
-  }
-  return result;
-}
-
-std::vector<float> GaussianProcess::mean(std::span<const double> values) const {
-  const std::vector<double> white = whiten(values);
-  std::vector<float> result(candidates(), 0);
-  for (size_t i = 0; i < size(); ++i) {
-    const float factor = static_cast<float>(white[i]);
-    const float* projected = projected_[i].data();
-    for (size_t c = 0; c < result.size(); ++c) result[c] += factor * projected[c];
-  }
-  return result;
-}
-
-Posterior GaussianProcess::posterior(std::span<const double> values, double prior_scale) const {
+Posterior GaussianProcess::posterior(double prior_scale) const {
   double squares = 0;
-  for (const double white : whiten(values)) squares += white * white;
+  for (const double white : white_) squares += white * white;
   const double weight = kPriorWeight + static_cast<double>(size());
   Posterior posterior;
   posterior.scale = std::sqrt((kPriorWeight * prior_scale * prior_scale + squares) / weight);
-  posterior.mean = mean(values);
+  posterior.mean = mean_;
   posterior.deviation.resize(candidates());
   for (size_t c = 0; c < candidates(); ++c) {
     const double variance = std::max(prior_variance_[c] - explained_[c], 1e-6f * prior_variance_[c]);

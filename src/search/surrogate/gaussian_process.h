@@ -26,30 +26,27 @@ class GaussianProcess {
  public:
   GaussianProcess(const LevelKernel& kernel, std::shared_ptr<const LevelColumns> candidates);
 
-  // `levels` of the observed point, which need not be a candidate.
-  void add(std::span<const uint16_t> levels);
+  // `levels` of the observed point, which need not be a candidate; `value` less its prior mean.
+  void add(std::span<const uint16_t> levels, double value);
   size_t size() const { return diagonal_.size(); }
   size_t candidates() const { return explained_.size(); }
 
-  // `values`: one an observation, prior mean subtracted.
-  Posterior posterior(std::span<const double> values, double prior_scale) const;
-  std::vector<float> mean(std::span<const double> values) const;
+  Posterior posterior(double prior_scale) const;
   // Relative covariance, given the observations, of each of `left` with each of `right` (places among the candidates),
   // row by row.
   std::vector<float> covariance(std::span<const size_t> left, std::span<const size_t> right) const;
   double noise() const { return kernel_.noise(); }
 
  private:
-  std::vector<double> whiten(std::span<const double> values) const;
   std::vector<uint16_t> candidate_levels(size_t candidate) const;
 
   LevelKernel kernel_;
   std::shared_ptr<const LevelColumns> candidates_;
   std::vector<std::vector<uint16_t>> observed_;
-  std::vector<std::vector<double>> factor_;  // rows of the lower factor without the diagonal
-  std::vector<double> diagonal_;
+  std::vector<std::vector<double>> factor_;    // rows of the lower factor without the diagonal
+  std::vector<double> diagonal_, white_;       // inverse factor times the values
   std::vector<std::vector<float>> projected_;  // [observation, candidate]: inverse factor times cross-covariance
-  std::vector<float> prior_variance_, explained_;
+  std::vector<float> prior_variance_, explained_, mean_;
 };
 
 }  // namespace ridgeline::search

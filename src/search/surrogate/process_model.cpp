@@ -52,7 +52,9 @@ KernelShape ProcessModel::shape() const {
 
 GaussianProcess ProcessModel::make(std::shared_ptr<const LevelColumns> candidates, const KernelShape& shape) const {
   GaussianProcess process(LevelKernel(axes_, shape), std::move(candidates));
-  for (size_t i = 0; i < size(); ++i) process.add({observations_.levels.data() + i * axes_.size(), axes_.size()});
+  for (size_t i = 0; i < size(); ++i) {
+    process.add({observations_.levels.data() + i * axes_.size(), axes_.size()}, observations_.values[i]);
+  }
   return process;
 }
 
@@ -65,7 +67,7 @@ void ProcessModel::update() {
     posterior_.reset();
   }
   for (size_t i = process_->size(); i < size(); ++i) {
-    process_->add({observations_.levels.data() + i * axes_.size(), axes_.size()});
+    process_->add({observations_.levels.data() + i * axes_.size(), axes_.size()}, observations_.values[i]);
   }
 }
 
@@ -76,13 +78,12 @@ const GaussianProcess& ProcessModel::process() {
 
 const Posterior& ProcessModel::posterior() {
   update();
-  if (posterior_ == nullptr)
-    posterior_ = std::make_unique<Posterior>(process_->posterior(observations_.values, prior_scale_));
+  if (posterior_ == nullptr) posterior_ = std::make_unique<Posterior>(process_->posterior(prior_scale_));
   return *posterior_;
 }
 
 Posterior ProcessModel::posterior_of(std::shared_ptr<const LevelColumns> points) const {
-  return make(std::move(points), shape()).posterior(observations_.values, prior_scale_);
+  return make(std::move(points), shape()).posterior(prior_scale_);
 }
 
 }  // namespace ridgeline::search
