@@ -1,8 +1,7 @@
 // A Gaussian process over a fixed list of candidates that takes observations one at a time.
 //
 // Adding the n-th observation to C candidates costs about n (n + C) operations: the factor of the observations'
-// covariance grows by a row, and with it the part of each candidate's variance that is explained. Observed values come
-// in at the end only, so that they may be changed (bounds that are moved) at no cost.
+// covariance grows by a row, and with it each candidate's mean and the part of its variance that is explained.
 //
 // Variances are relative to a common one, which `posterior` estimates (see fit_kernel.h).
 #pragma once
