@@ -41,7 +41,7 @@ TEST(SpaceDescription, HoldsWhatItsListsAndConstraintsAllow) {
   ASSERT_GT(points.size(), 20u);
   std::set<int64_t> tensors;
   for (size_t i = 0; i < points.size(); ++i) {
-    const spec::Strategy& strategy = points.at(i).plan.strategy;
+    const spec::Strategy& strategy = points.at(i).strategy;
     tensors.insert(strategy.tensor);
     EXPECT_LE(strategy.tensor * strategy.pipeline, 8);
     EXPECT_GE(strategy.micro_batches(), strategy.pipeline);
@@ -59,11 +59,11 @@ TEST(SpaceDescription, AccumulationDecidesTheGlobalBatch) {
   const PointSet points = enumerate(space, spec::model_preset("gpt-175b"), {.devices = 128, .devices_per_node = 8});
   std::set<int64_t> counts, devices;
   for (size_t i = 0; i < points.size(); ++i) {
-    counts.insert(points.at(i).plan.strategy.micro_batches());
+    counts.insert(points.at(i).strategy.micro_batches());
     devices.insert(points.at(i).devices);
-    EXPECT_GE(points.at(i).plan.strategy.micro_batch, 4);
-    EXPECT_LE(points.at(i).plan.strategy.micro_batch, 20);
-    EXPECT_EQ(points.at(i).plan.strategy.recompute, spec::Recompute::full);
+    EXPECT_GE(points.at(i).strategy.micro_batch, 4);
+    EXPECT_LE(points.at(i).strategy.micro_batch, 20);
+    EXPECT_EQ(points.at(i).strategy.recompute, spec::Recompute::full);
   }
   EXPECT_EQ(counts, (std::set<int64_t>{5, 10}));
   EXPECT_EQ(devices, (std::set<int64_t>{96, 128}));
@@ -109,7 +109,7 @@ TEST(Replay, RefusesWhatIsNoStrategy) {
   EXPECT_NE(fault("1,1,8,1,1,none,0,0,0,ok,3.5,20\n").find("'data'"), std::string::npos);
   EXPECT_NE(fault("1,1,16,1,1,none,0,0,0,ok,,20\n").find("'step_seconds'"), std::string::npos);
   EXPECT_NE(fault("1,1,16,1,1,none,0,0,0,ok,-1,20\n").find("'step_seconds'"), std::string::npos);
-  EXPECT_NE(fault("1,1,16,1,1,none,2,0,0,ok,1,20\n").find("'zero_stage'"), std::string::npos);
+  EXPECT_NE(fault("1,1,16,1,1,none,4,0,0,ok,1,20\n").find("'zero_stage'"), std::string::npos);
   EXPECT_NE(fault("1,1,16,1,1,some,0,0,0,ok,1,20\n").find("'recompute'"), std::string::npos);
   EXPECT_NE(fault("1,1,16,1,1,none,0,0,0,fine,1,20\n").find("'outcome'"), std::string::npos);
   EXPECT_NE(fault("1,1,16,1,1,none,0,0,0,ok,1,20\n1,1,16,1,1,none,0,0,0,ok,2,20\n").find("twice"), std::string::npos);

@@ -121,7 +121,7 @@ TEST_F(Search, LearnsFailuresThatNothingTells) {
   for (const bool blind : {false, true}) {
     size_t doomed = 0;
     const auto crashes = [&](size_t point) {
-      const spec::Strategy& s = points_.at(point).plan.strategy;
+      const spec::Strategy& s = points_.at(point).strategy;
       return (s.tensor >= 4) == (s.recompute == spec::Recompute::full);
     };
     for (size_t i = 0; i < points_.size(); ++i) doomed += crashes(i);

@@ -11,11 +11,10 @@ Dominance::Dominance(const PointSet& points) {
   std::map<std::string, size_t> group_by_rest;
   for (size_t i = 0; i < points.size(); ++i) {
     const Point& point = points.at(i);
-    const spec::Strategy& s = point.plan.strategy;
-    needs_.push_back({s.micro_batch, static_cast<int64_t>(s.recompute), point.plan.shards_parameters ? 3 : s.zero_stage,
-                      s.sequence_parallel ? 1 : 0});
+    const spec::Strategy& s = point.strategy;
+    needs_.push_back({s.micro_batch, static_cast<int64_t>(s.recompute), s.zero_stage, s.sequence_parallel ? 1 : 0});
     std::string rest = fmt::format("{} {} {} {} {} {}", point.devices, s.tensor, s.pipeline,
-                                   point.plan.virtual_pipeline, s.global_batch, static_cast<int>(s.schedule));
+                                   point.strategy.virtual_pipeline, s.global_batch, static_cast<int>(s.schedule));
     for (const auto& [name, text] : point.extra) rest += fmt::format(" {}={}", name, text);
     const auto [found, is_new] = group_by_rest.emplace(rest, groups_.size());
     if (is_new) groups_.emplace_back();

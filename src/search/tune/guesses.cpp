@@ -22,7 +22,7 @@ double nodes_of(const Point& point, const spec::Machine& machine) {
 }
 
 double step_tokens(const Point& point, const spec::ModelSpec& model) {
-  return static_cast<double>(point.plan.strategy.global_batch) * static_cast<double>(model.sequence);
+  return static_cast<double>(point.strategy.global_batch) * static_cast<double>(model.sequence);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ double cost_of(Objective objective, const Point& point, const spec::ModelSpec& m
     case Objective::step_seconds:
       return seconds;
     case Objective::device_tflops:
-      return seconds * devices * 1e12 / cost::step_model_flops(model, point.plan.strategy);
+      return seconds * devices * 1e12 / cost::step_model_flops(model, point.strategy);
     case Objective::tokens_per_node_hour:
       return seconds / 3600 * nodes_of(point, machine) / step_tokens(point, model);
     case Objective::joules_per_token:
@@ -65,7 +65,7 @@ std::vector<Guess> simulator_guesses(simulate::Evaluator& evaluator, const Point
                                      const std::vector<Objective>& objectives) {
   std::vector<Guess> guesses(points.size());
   for (size_t i = 0; i < points.size(); ++i) {
-    const simulate::Prediction prediction = evaluator.predict(points.at(i).plan);
+    const simulate::Prediction prediction = evaluator.predict(points.at(i).strategy);
     for (const Objective objective : objectives) {
       guesses[i].costs.push_back(cost_of(objective, points.at(i), evaluator.model(), evaluator.machine(),
                                          prediction.step_seconds, evaluator.machine().device.power_w));

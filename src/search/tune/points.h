@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "simulate/prediction.h"
+#include "spec/strategy.h"
 
 namespace ridgeline::search {
 
@@ -32,7 +32,7 @@ struct Dimension {
 };
 
 struct Point {
-  simulate::Plan plan;  // with `data` derived
+  spec::Strategy strategy;  // with `data` derived
   int64_t devices = 1;
   std::map<std::string, std::string> extra = {};  // of a replayed table: what no Strategy says
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -37,20 +38,17 @@ class RowReader {
 
   Point point(size_t row) {
     Point point;
-    spec::Strategy& strategy = point.plan.strategy;
+    spec::Strategy& strategy = point.strategy;
     point.devices = count(row, "devices", devices_);
     strategy.tensor = count(row, "tensor", 1);
     strategy.pipeline = count(row, "pipeline", 1);
     strategy.micro_batch = count(row, "micro_batch", 1);
     strategy.global_batch = count(row, "global_batch", global_batch_);
-    point.plan.virtual_pipeline = count(row, "virtual_pipeline", 1);
+    point.strategy.virtual_pipeline = count(row, "virtual_pipeline", 1);
     strategy.sequence_parallel = flag(row, "sequence_parallel");
     strategy.recompute = recompute(row);
     strategy.schedule = schedule(row);
-    const int64_t zero = whole(row, "zero_stage", 0, 3);
-    point.plan.shards_parameters = zero == 3;
-    strategy.zero_stage = std::min<int64_t>(zero, 1);
-    if (zero == 2) refuse(row, "zero_stage", "0, 1 or 3");
+    strategy.zero_stage = whole(row, "zero_stage", 0, 3);
     derive(row, strategy, point.devices);
     for (const std::string& column : extra_) point.extra[column] = table_.text(row, column);
     return point;
@@ -126,12 +124,19 @@ class RowReader {
   }
 
   void derive(size_t row, spec::Strategy& strategy, int64_t devices) const {
+    // Other programs interleave also where the micro-batches do not divide by the stages.
+    const int64_t chunks = std::exchange(strategy.virtual_pipeline, 1);
     try {
       spec::derive_data(strategy, model_, devices);
     } catch (const InputError& error) {
       throw InputError("{}: {}; is it a table of this model, {} devices and this global batch?", table_.where(row),
                        error.what(), devices);
     }
+    if (model_.layers % (strategy.pipeline * chunks) != 0 && chunks > 1) {
+      refuse(row, "virtual_pipeline",
+             fmt::format("chunks of {} stages that {} layers divide into", strategy.pipeline, model_.layers));
+    }
+    strategy.virtual_pipeline = chunks;
     if (count(row, "data", strategy.data) != strategy.data) {
       refuse(row, "data", fmt::format("{}, which tensor and pipeline leave of {} devices", strategy.data, devices));
     }

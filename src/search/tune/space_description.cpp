@@ -67,7 +67,7 @@ class Enumerator {
  private:
   static std::vector<std::string> names() {
     std::vector<std::string> names = {"nodes"};
-    for (const auto& entry : numbers_of(Point{.plan = simulate::Plan{.strategy = {.data = 1}}})) {
+    for (const auto& entry : numbers_of(Point{.strategy = {.data = 1}})) {
       names.push_back(entry.first);
     }
     return names;
@@ -106,9 +106,9 @@ class Enumerator {
   }
 
   void add_plans(int64_t devices, const Cut& cut, int64_t global_batch, int64_t micro_batch) {
-    for_each_plan(space(devices, global_batch), model_, cut, [&](const simulate::Plan& plan) {
-      if (micro_batch > 0 && plan.strategy.micro_batch != micro_batch) return;
-      const Point point{plan, devices};
+    for_each_plan(space(devices, global_batch), model_, cut, [&](const spec::Strategy& strategy) {
+      if (micro_batch > 0 && strategy.micro_batch != micro_batch) return;
+      const Point point{strategy, devices};
       if (!is_wanted(point)) return;
       if (points_.size() == kMostPoints) {
         throw InputError("[space] holds over {} strategies; narrow it by lists of values or space.constraints",
@@ -119,12 +119,12 @@ class Enumerator {
   }
 
   bool is_wanted(const Point& point) const {
-    const spec::Strategy& strategy = point.plan.strategy;
+    const spec::Strategy& strategy = point.strategy;
     const bool is_1f1b = strategy.schedule == ScheduleKind::one_f_one_b;
     if (!allows(description_.micro_batch, strategy.micro_batch)) return false;
-    if (!allows(description_.virtual_pipeline, point.plan.virtual_pipeline)) return false;
+    if (!allows(description_.virtual_pipeline, point.strategy.virtual_pipeline)) return false;
     // Without a data axis there is nothing to shard, and stages of 0 and 1 are the same run.
-    const int64_t zero_stage = point.plan.shards_parameters ? 3 : strategy.zero_stage;
+    const int64_t zero_stage = strategy.zero_stage;
     if (strategy.data > 1 && !allows(description_.zero_stage, zero_stage)) return false;
     if (!recompute_[static_cast<size_t>(strategy.recompute)]) return false;
     // So is a cut sequence without a tensor axis, and any schedule without stages.
