@@ -84,7 +84,8 @@ def deephyper(table, trials, seed):
     problem = HpProblem()
     for name, texts in table.values.items():
         problem.add_hyperparameter(texts, name)
-    search = CBO(problem, random_state=seed, verbose=0)
+    # Its default gives up after 100 failures.
+    search = CBO(problem, random_state=seed, verbose=0, acq_optimizer_kwargs={"max_total_failures": -1})
 
     def ask():
         config = search.ask(1)[0]

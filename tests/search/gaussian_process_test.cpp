@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
 #include "search/surrogate/process_model.h"
+#include "search/surrogate/sign_model.h"
 #include "search/tune/acquisition.h"
 
 namespace ridgeline::search {
@@ -130,6 +132,38 @@ TEST_F(Process, PendingPointsShrinkVariancesAsObservationsDo) {
     const std::vector<size_t> place = {places[i]};
     EXPECT_NEAR(variances[i], process_.covariance(place, place)[0], 1e-4);
   }
+}
+
+TEST_F(Process, SmoothedIsTheMeanAtTheObservedPoints) {
+  const std::vector<double> smoothed = process_.smoothed(values_);
+  const std::vector<float> means = process_.mean_of(values_);
+  const Posterior posterior = process_.posterior(0.5);
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const auto place = std::find(points_.begin(), points_.end(), observed_[i]) - points_.begin();
+    EXPECT_NEAR(smoothed[i], means[place], 1e-3);
+    EXPECT_NEAR(means[place], posterior.mean[place], 1e-4);
+  }
+}
+
+TEST(SignModel, ContinuesATrendBeyondWhatItSaw) {
+  SignModel model(axes(), shape());
+  const auto points = all_points();
+  model.look_at(columns(points));
+  // Of the third dimension only the lower levels are seen: 0 and 1 are fine, 2 fails.
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& point : points) {
+      if (point[2] <= 2 && (point[0] + point[1]) % 2 == 0) model.add(point, point[2] < 2);
+    }
+  }
+  const std::vector<double>& found = model.probabilities();
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (points[i][2] == 0) {
+      EXPECT_GT(found[i], 0.8);
+    } else if (points[i][2] >= 3) {
+      EXPECT_LT(found[i], 0.3);
+    }
+  }
+  EXPECT_EQ(model.probabilities_of(columns(points)), found);
 }
 
 TEST(FitKernel, FindsTheDimensionThatMatters) {

@@ -65,12 +65,51 @@ Posterior GaussianProcess::posterior(double prior_scale) const {
   Posterior posterior;
   posterior.scale = std::sqrt((kPriorWeight * prior_scale * prior_scale + squares) / weight);
   posterior.mean = mean_;
-  posterior.deviation.resize(candidates());
-  for (size_t c = 0; c < candidates(); ++c) {
-    const double variance = std::max(prior_variance_[c] - explained_[c], 1e-6f * prior_variance_[c]);
-    posterior.deviation[c] = static_cast<float>(posterior.scale * std::sqrt(variance));
-  }
+  posterior.deviation = relative_deviations();
+  for (float& deviation : posterior.deviation) deviation *= static_cast<float>(posterior.scale);
   return posterior;
+}
+
+std::vector<float> GaussianProcess::relative_deviations() const {
+  std::vector<float> result(candidates());
+  for (size_t c = 0; c < candidates(); ++c) {
+    result[c] = std::sqrt(std::max(prior_variance_[c] - explained_[c], 1e-6f * prior_variance_[c]));
+  }
+  return result;
+}
+
+std::vector<double> GaussianProcess::whiten(std::span<const double> values) const {
+  RIDGELINE_ASSERT(values.size() == size());
+  std::vector<double> result(size());
+  for (size_t i = 0; i < size(); ++i) {
+    double sum = values[i];
+    for (size_t j = 0; j < i; ++j) sum -= factor_[i][j] * result[j];
+    result[i] = sum / diagonal_[i];
+  }
+  return result;
+}
+
+std::vector<float> GaussianProcess::mean_of(std::span<const double> values) const {
+  const std::vector<double> white = whiten(values);
+  std::vector<float> result(candidates(), 0);
+  for (size_t i = 0; i < size(); ++i) {
+    const float factor = static_cast<float>(white[i]);
+    const float* projected = projected_[i].data();
+    for (size_t c = 0; c < result.size(); ++c) result[c] += factor * projected[c];
+  }
+  return result;
+}
+
+// K (K + noise)^-1 y = y - noise (K + noise)^-1 y.
+std::vector<double> GaussianProcess::smoothed(std::span<const double> values) const {
+  std::vector<double> solved = whiten(values);
+  for (size_t i = size(); i-- > 0;) {
+    solved[i] /= diagonal_[i];
+    for (size_t j = 0; j < i; ++j) solved[j] -= factor_[i][j] * solved[i];
+  }
+  std::vector<double> result(values.begin(), values.end());
+  for (size_t i = 0; i < size(); ++i) result[i] -= kernel_.noise() * solved[i];
+  return result;
 }
 
 std::vector<float> GaussianProcess::covariance(std::span<const size_t> left, std::span<const size_t> right) const {

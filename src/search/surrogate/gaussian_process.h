@@ -31,12 +31,17 @@ class GaussianProcess {
   size_t candidates() const { return explained_.size(); }
 
   Posterior posterior(double prior_scale) const;
+  // As if other values had been observed: means of the candidates, and at the observed points themselves.
+  std::vector<float> mean_of(std::span<const double> values) const;
+  std::vector<double> smoothed(std::span<const double> values) const;
+  std::vector<float> relative_deviations() const;
   // Relative covariance, given the observations, of each of `left` with each of `right` (places among the candidates),
   // row by row.
   std::vector<float> covariance(std::span<const size_t> left, std::span<const size_t> right) const;
   double noise() const { return kernel_.noise(); }
 
  private:
+  std::vector<double> whiten(std::span<const double> values) const;
   std::vector<uint16_t> candidate_levels(size_t candidate) const;
 
   LevelKernel kernel_;

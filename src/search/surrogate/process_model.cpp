@@ -20,6 +20,21 @@ size_t fit_size(size_t count) {
   return size;
 }
 
+KernelShape scheduled_fit(const std::vector<LevelAxis>& axes, const KernelShape& start,
+                          const Observations& observations, double prior_scale) {
+  const size_t count = fit_size(observations.size()), dimensions = axes.size();
+  if (count < 2) return start;
+  const size_t taken = std::min(count, kMostFitted);
+  Observations sample;
+  for (size_t i = 0; i < taken; ++i) {
+    const size_t at = i * count / taken;
+    const auto begin = observations.levels.begin() + static_cast<ptrdiff_t>(at * dimensions);
+    sample.levels.insert(sample.levels.end(), begin, begin + static_cast<ptrdiff_t>(dimensions));
+    sample.values.push_back(observations.values[at]);
+  }
+  return fit_kernel(axes, start, sample, prior_scale);
+}
+
 ProcessModel::ProcessModel(std::vector<LevelAxis> axes, KernelShape start, double prior_scale)
     : axes_(std::move(axes)), start_(std::move(start)), prior_scale_(prior_scale) {}
 
@@ -36,20 +51,6 @@ void ProcessModel::look_at(std::shared_ptr<const LevelColumns> candidates) {
   posterior_.reset();
 }
 
-KernelShape ProcessModel::shape() const {
-  const size_t count = fit_size(size()), dimensions = axes_.size();
-  if (count < 2) return start_;
-  const size_t taken = std::min(count, kMostFitted);
-  Observations sample;
-  for (size_t i = 0; i < taken; ++i) {
-    const size_t at = i * count / taken;
-    const auto begin = observations_.levels.begin() + static_cast<ptrdiff_t>(at * dimensions);
-    sample.levels.insert(sample.levels.end(), begin, begin + static_cast<ptrdiff_t>(dimensions));
-    sample.values.push_back(observations_.values[at]);
-  }
-  return fit_kernel(axes_, start_, sample, prior_scale_);
-}
-
 GaussianProcess ProcessModel::make(std::shared_ptr<const LevelColumns> candidates, const KernelShape& shape) const {
   GaussianProcess process(LevelKernel(axes_, shape), std::move(candidates));
   for (size_t i = 0; i < size(); ++i) {
@@ -62,7 +63,8 @@ void ProcessModel::update() {
   RIDGELINE_ASSERT(candidates_ != nullptr);
   const size_t fit = fit_size(size());
   if (process_ == nullptr || fit != fitted_to_) {
-    process_ = std::make_unique<GaussianProcess>(make(candidates_, shape()));
+    process_ =
+        std::make_unique<GaussianProcess>(make(candidates_, scheduled_fit(axes_, start_, observations_, prior_scale_)));
     fitted_to_ = fit;
     posterior_.reset();
   }
@@ -83,7 +85,7 @@ const Posterior& ProcessModel::posterior() {
 }
 
 Posterior ProcessModel::posterior_of(std::shared_ptr<const LevelColumns> points) const {
-  return make(std::move(points), shape()).posterior(prior_scale_);
+  return make(std::move(points), scheduled_fit(axes_, start_, observations_, prior_scale_)).posterior(prior_scale_);
 }
 
 }  // namespace ridgeline::search

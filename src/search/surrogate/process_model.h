@@ -31,7 +31,6 @@ class ProcessModel {
   Posterior posterior_of(std::shared_ptr<const LevelColumns> points) const;
 
  private:
-  KernelShape shape() const;
   GaussianProcess make(std::shared_ptr<const LevelColumns> candidates, const KernelShape& shape) const;
   void update();
 
@@ -47,5 +46,9 @@ class ProcessModel {
 
 // The number of observations that the kernel is fitted to where there are `count`.
 size_t fit_size(size_t count);
+
+// The kernel of the first `fit_size` observations; `start` for less than two.
+KernelShape scheduled_fit(const std::vector<LevelAxis>& axes, const KernelShape& start,
+                          const Observations& observations, double prior_scale);
 
 }  // namespace ridgeline::search

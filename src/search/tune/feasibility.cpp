@@ -8,7 +8,6 @@ namespace {
 
 constexpr double kGuessScale = 0.15;  // kernel units of log(peak / guess): predictions are off by a third or so
 constexpr double kBlindScale = 1.0;
-constexpr double kLabelScale = 0.4;
 constexpr double kBeyond = 0.15;      // how far over (or under) the limit a run without a figure is taken to lie
 constexpr double kLeastDoubt = 0.01;  // of log(peak): runs of a point are not equal to the byte
 constexpr double kSpread = 1.4;       // on the posterior's deviation, whose kernel is taken for certain
@@ -38,7 +37,7 @@ Feasibility::Feasibility(const PointSet& points, const std::vector<Guess>& guess
       options_(options),
       dominance_(points),
       memory_(axes, start_shape(axes.size(), 0.1), guesses.empty() ? kBlindScale : kGuessScale),
-      others_(axes, start_shape(axes.size(), 1.0), kLabelScale),
+      others_(axes, start_shape(axes.size(), 1.0)),
       ruled_out_(points.size(), false),
       fits_(points.size(), false) {}
 
@@ -50,12 +49,14 @@ double Feasibility::expected_log_peak(size_t point) const {
 void Feasibility::tell_memory(const Trial& trial) {
   const bool failed = trial.outcome == Outcome::out_of_memory;
   const double expected = expected_log_peak(trial.point), limit = std::log(options_.limit_bytes);
+  const bool has_size = failed ? trial.missing_bytes > 0 : trial.peak_bytes > 0;
+  if (!has_size && guesses_.empty()) return;  // a side alone says nothing of how far
   double value = 0;
-  if (failed && trial.missing_bytes > 0) {
+  if (failed && has_size) {
     value = std::log(options_.limit_bytes + trial.missing_bytes) - expected;
   } else if (failed) {
     value = std::max(limit + kBeyond - expected, 0.0);
-  } else if (trial.peak_bytes > 0) {
+  } else if (has_size) {
     value = std::log(trial.peak_bytes) - expected;
   } else if (expected > limit - kBeyond) {
     value = limit - kBeyond - expected;
@@ -75,7 +76,7 @@ void Feasibility::tell(const Trial& trial) {
   const bool explained = out_of_memory && options_.limit_bytes > 0 && trial.missing_bytes > 0;
   if (explained) return;
   has_other_failures_ = has_other_failures_ || !ran;
-  others_.add(levels_of(points_, trial.point), ran ? 1.0 : -1.0);
+  others_.add(levels_of(points_, trial.point), ran);
 }
 
 void Feasibility::look_at(const std::vector<size_t>& candidates, const std::shared_ptr<const LevelColumns>& columns) {
@@ -84,23 +85,20 @@ void Feasibility::look_at(const std::vector<size_t>& candidates, const std::shar
   others_.look_at(columns);
 }
 
-double Feasibility::probability(size_t point, size_t place, const Posterior* memory, const Posterior* others) const {
+double Feasibility::probability(size_t point, size_t place, const Posterior* memory,
+                                const std::vector<double>* others) const {
   double result = 1;
   if (memory != nullptr && !fits_[point]) {
     const double room = std::log(options_.limit_bytes) - expected_log_peak(point) - memory->mean[place];
     result = normal_share(room / std::hypot(kSpread * memory->deviation[place], kLeastDoubt));
   }
-  if (others != nullptr) {
-    const double label = others->mean[place];
-    // Half a label: where the others' labels reach a point only in part, it is in doubt.
-    result = std::min(result, normal_share(label / std::hypot(others->deviation[place], 0.25)));
-  }
+  if (others != nullptr) result = std::min(result, (*others)[place]);
   return result;
 }
 
 std::vector<double> Feasibility::probabilities() {
   const Posterior* memory = knows_memory() ? &memory_.posterior() : nullptr;
-  const Posterior* others = has_other_failures_ ? &others_.posterior() : nullptr;
+  const std::vector<double>* others = has_other_failures_ ? &others_.probabilities() : nullptr;
   std::vector<double> result;
   for (size_t place = 0; place < candidates_.size(); ++place) {
     result.push_back(probability(candidates_[place], place, memory, others));
@@ -110,10 +108,12 @@ std::vector<double> Feasibility::probabilities() {
 
 std::vector<Feasibility::Verdict> Feasibility::verdicts(const std::vector<size_t>& points,
                                                         const std::shared_ptr<const LevelColumns>& columns) const {
-  std::vector<Posterior> made;
-  made.reserve(2);
-  const Posterior* memory = knows_memory() ? &made.emplace_back(memory_.posterior_of(columns)) : nullptr;
-  const Posterior* others = has_other_failures_ ? &made.emplace_back(others_.posterior_of(columns)) : nullptr;
+  Posterior memory_posterior;
+  std::vector<double> other_probabilities;
+  if (knows_memory()) memory_posterior = memory_.posterior_of(columns);
+  if (has_other_failures_) other_probabilities = others_.probabilities_of(columns);
+  const Posterior* memory = knows_memory() ? &memory_posterior : nullptr;
+  const std::vector<double>* others = has_other_failures_ ? &other_probabilities : nullptr;
   std::vector<Verdict> result;
   for (size_t place = 0; place < points.size(); ++place) {
     Verdict verdict{probability(points[place], place, memory, others), 0};

@@ -1,14 +1,16 @@
 // How likely points are to run: by memory, and by whatever else made trials fail.
 //
 // Memory is learned as log(peak / guessed peak), or log(peak / limit) without a guess, from every peak that is told and
-// from how far failures fell short; a run without a figure only says on which side of the limit it lies. Other failures
-// are learned as +1 and -1. What a success needs no less memory than is known to fit.
+// from how far failures fell short; a run without a figure says on which side of the limit it lies, which is held
+// against its guess. Failures that no size explains are learned by their sign. What needs no more memory than a success
+// fits.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "search/surrogate/process_model.h"
+#include "search/surrogate/sign_model.h"
 #include "search/tune/dominance.h"
 #include "search/tune/searcher.h"
 
@@ -37,13 +39,14 @@ class Feasibility {
   bool knows_memory() const { return options_.limit_bytes > 0 && (!guesses_.empty() || memory_.size() > 0); }
   double expected_log_peak(size_t point) const;
   void tell_memory(const Trial& trial);
-  double probability(size_t point, size_t place, const Posterior* memory, const Posterior* others) const;
+  double probability(size_t point, size_t place, const Posterior* memory, const std::vector<double>* others) const;
 
   const PointSet& points_;
   const std::vector<Guess>& guesses_;
   SearchOptions options_;
   Dominance dominance_;
-  ProcessModel memory_, others_;
+  ProcessModel memory_;
+  SignModel others_;
   bool has_other_failures_ = false;
   std::vector<bool> ruled_out_, fits_;
   std::vector<size_t> candidates_;

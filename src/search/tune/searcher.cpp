@@ -20,6 +20,9 @@ constexpr double kBlindScale = 0.3;
 constexpr size_t kFreeTrials = 10;       // that failure_share does not count
 constexpr size_t kFreeBlindTrials = 20;  // without guesses
 constexpr double kKeptBack = 0.3;        // share of the granted risk: models err
+// A blind search of a space most of which fails learns nothing where it is safe: it is granted more.
+constexpr double kHarsh = 0.7;
+constexpr double kHarshFactor = 3;
 constexpr double kLeastRisk = 0.01;
 constexpr double kMostRisk = 0.6;   // what is likelier to fail than this is left until nothing else is
 constexpr size_t kShortlist = 256;  // points whose interplay with pending ones is looked at
@@ -163,15 +166,18 @@ double Searcher::State::allowed_risk(const std::vector<double>& probabilities) c
   const size_t started = trials.size() + pending.size();
   const size_t free_trials = guesses.empty() ? kFreeBlindTrials : kFreeTrials;
   if (started < free_trials) return kMostRisk;
-  double spent = 0;
-  for (size_t i = free_trials; i < trials.size(); ++i) {
-    if (!ran(trials[i]) && trials[i].outcome != Outcome::infrastructure) spent += 1;
+  double spent = 0, early = 0;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!ran(trials[i]) && trials[i].outcome != Outcome::infrastructure) (i < free_trials ? early : spent) += 1;
   }
   for (const size_t point : pending) {
     const auto found = std::lower_bound(candidates.begin(), candidates.end(), point);
     if (found != candidates.end() && *found == point) spent += 1 - probabilities[found - candidates.begin()];
   }
-  const double granted = (1 - kKeptBack) * options.failure_share * static_cast<double>(started + 1 - free_trials);
+  double share = (1 - kKeptBack) * options.failure_share;
+  const bool is_harsh = early >= kHarsh * static_cast<double>(free_trials);
+  if (guesses.empty() && is_harsh) share *= kHarshFactor;
+  const double granted = share * static_cast<double>(started + 1 - free_trials);
   return std::clamp(granted - spent, kLeastRisk, kMostRisk);
 }
 
