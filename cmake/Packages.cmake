@@ -12,6 +12,8 @@ add_library(ridgeline_xxhash ALIAS PkgConfig::xxhash)
 # Through pkg-config: its own CMake package names the target differently in 0.7 and 0.8.
 pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
 add_library(ridgeline_yaml ALIAS PkgConfig::yaml_cpp)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+add_library(ridgeline_sqlite ALIAS PkgConfig::sqlite3)
 if(RIDGELINE_TESTS)
   find_package(GTest REQUIRED)
   enable_testing()

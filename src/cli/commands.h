@@ -14,6 +14,7 @@ void add_explain_command(CLI::App& program, int& exit_code);
 void add_config_command(CLI::App& program, int& exit_code);
 void add_plan_command(CLI::App& program, int& exit_code);
 void add_simulate_command(CLI::App& program, int& exit_code);
+void add_tune_command(CLI::App& program, int& exit_code);
 void add_validate_command(CLI::App& program, int& exit_code);
 void add_data_command(CLI::App& program, int& exit_code);
 void add_checkpoint_command(CLI::App& program, int& exit_code);

@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   add_evaluate_command(program, exit_code);
   add_plan_command(program, exit_code);
   add_simulate_command(program, exit_code);
+  add_tune_command(program, exit_code);
   add_validate_command(program, exit_code);
   add_data_command(program, exit_code);
   add_checkpoint_command(program, exit_code);

@@ -1,0 +1,160 @@
+// ridgeline tune: the best strategy by trials.
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/find_engine.h"
+#include "cli/guarded.h"
+#include "cli/plan_arguments.h"
+#include "cli/print_json.h"
+#include "cli/tune_output.h"
+#include "cli/tune_progress.h"
+#include "core/error.h"
+#include "core/file_lock.h"
+#include "core/log.h"
+#include "core/output_file.h"
+#include "study/tuner.h"
+
+namespace ridgeline::cli {
+namespace {
+
+constexpr size_t kTop = 5;
+constexpr double kLockPatience = 10;  // a tuner that was just killed may still be on its way out
+
+struct Arguments {
+  std::string study;
+  std::vector<std::string> sets;
+  bool wants_json = false;
+  bool wants_status = false;
+  bool wants_keys = false;
+  size_t top = 0;
+  std::string format;  // of --export
+};
+
+study::Problem problem_of(const Arguments& arguments) {
+  study::StudyFile file = study::load_study_file(arguments.study, arguments.sets);
+  spec::TrainSpec train;
+  file.sources.located([&] {
+    try {
+      train = load_model(file.model);
+      if (train.model_preset == file.model) train.precision.compute = spec::Precision::bf16;  // as `plan` has it
+    } catch (const InputError& error) {
+      throw InputError("model = \"{}\": {}", file.model, error.what());
+    }
+  });
+  return study::Problem(std::move(file), std::move(train));
+}
+
+std::string this_program() {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) throw Failure("cannot read /proc/self/exe: {}", error.message());
+  return path.string();
+}
+
+void print(const Arguments& arguments, const study::Problem& problem, study::StudyStore& store) {
+  const auto trials = store.trials();
+  const auto runs = store.runs();
+  const study::Result result = study::result_of(problem, trials, runs);
+  const StudyView view{problem, trials, runs, result};
+  if (arguments.wants_json) {
+    print_json(study_json(view));
+  } else if (arguments.format == "csv") {
+    fmt::print("{}", study_csv(view));
+  } else if (arguments.top > 0) {
+    fmt::print("{}", top_table(view, arguments.top));
+  } else {
+    fmt::print("{}", study_summary(view, kTop));
+  }
+}
+
+void write_best(const study::Problem& problem, study::StudyStore& store) {
+  const study::Result result = study::result_of(problem, store.trials(), store.runs());
+  const std::string text = study::best_config(problem, result);
+  if (text.empty()) {
+    if (result.best) spdlog::warn("{} is not written: `train` cannot run the best yet", problem.file().best);
+    return;
+  }
+  OutputFile file(problem.file().best);
+  file.write_array(std::span<const char>(text));
+  file.publish();
+  spdlog::info("wrote {}", problem.file().best);
+}
+
+std::unique_ptr<study::Executor> executor_of(const study::Problem& problem) {
+  if (!problem.is_measured()) return nullptr;
+  const study::ExecutorSpec& executor = problem.file().executor;
+  if (executor.command.empty()) find_engine();  // rather now than in every trial
+  std::unique_ptr<study::Executor> made;
+  problem.file().sources.located([&] {
+    made = study::make_executor({.kind = executor.kind,
+                                 .slots = executor.slots,
+                                 .devices_per_node = problem.machine().devices_per_node,
+                                 .slurm_options = executor.slurm_options});
+  });
+  return made;
+}
+
+int tune(const Arguments& arguments) {
+  set_up_log();
+  study::Problem problem = problem_of(arguments);
+  const std::string& path = problem.file().store;
+  const FileLock lock(path + ".lock", kLockPatience, [&](const std::string& owner) {
+    return fmt::format("{}: another tuner is at work on this study ({}); wait for it or stop it", path, owner);
+  });
+  study::StudyStore store(path, problem.identity());
+  const std::unique_ptr<study::Executor> executor = executor_of(problem);
+  study::TuneEnd end = study::TuneEnd::budget;
+  {
+    TuneProgress progress(problem, TuneProgress::can_redraw());
+    end = study::Tuner(problem, store, executor.get(), progress, this_program()).run();
+  }
+  if (end == study::TuneEnd::interrupted) {
+    spdlog::warn("asked to stop: {} holds all trials; the same command goes on", path);
+    return kInterrupted;
+  }
+  if (end == study::TuneEnd::exhausted) spdlog::info("no point is left to try");
+  write_best(problem, store);
+  print(arguments, problem, store);
+  return kDone;
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.wants_keys) {
+    fmt::print("{}", study::study_keys());
+    return kDone;
+  }
+  if (arguments.study.empty()) throw InputError("STUDY is missing: expected a study file (see docs/tune.md)");
+  const bool only_shows = arguments.wants_status || arguments.top > 0 || !arguments.format.empty();
+  if (!only_shows) return tune(arguments);
+  const study::Problem problem = problem_of(arguments);
+  study::StudyStore store(problem.file().store);
+  print(arguments, problem, store);
+  return kDone;
+}
+
+}  // namespace
+
+void add_tune_command(CLI::App& program, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = program.add_subcommand("tune", "Find the best strategy by trials, or go on with a study");
+  command->add_option("STUDY", arguments->study, "study file (TOML); --keys lists its keys");
+  command->add_option("--set", arguments->sets, "KEY=VALUE, over what the file says; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--json", arguments->wants_json, "print one JSON document");
+  command->add_flag("--status", arguments->wants_status, "show the study as it is, also beside a tuner at work");
+  command->add_option("--top", arguments->top, "show the best N trials")->type_name("N")->check(CLI::Range(1, 1000000));
+  command->add_option("--export", arguments->format, "print all trials: csv")->check(CLI::IsMember({"csv"}));
+  command->add_flag("--keys", arguments->wants_keys, "list the keys of a study file");
+  command->footer(
+      "Examples:\n"
+      "  ridgeline tune study.toml\n"
+      "  ridgeline tune study.toml --status\n"
+      "  ridgeline tune study.toml --set budget.trials=100\n"
+      "Stopped or killed, the same command goes on where it was.");
+  command->callback([arguments, &exit_code] { exit_code = run(*arguments); });
+}
+
+}  // namespace ridgeline::cli

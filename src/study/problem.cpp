@@ -1,0 +1,169 @@
+#include "study/problem.h"
+
+#include <sstream>
+#include <utility>
+
+#include "core/error.h"
+#include "launch/threads.h"
+#include "search/best.h"
+#include "spec/config.h"
+
+namespace ridgeline::study {
+namespace {
+
+constexpr double kGib = 1073741824.0;
+
+// Where no machine is named, all devices of a trial are one node's, and nothing else is asked of it.
+spec::Machine machine_of(const StudyFile& file) {
+  if (!file.machine.empty()) return spec::load_machine(file.machine);
+  spec::Machine machine;
+  machine.name = "unknown";
+  machine.devices_per_node = std::max<int64_t>(file.devices, 1);
+  return machine;
+}
+
+}  // namespace
+
+Problem::Problem(StudyFile file, spec::TrainSpec train)
+    : file_(std::move(file)), train_(std::move(train)), machine_(machine_of(file_)) {
+  if (is_measured() && train_.data.path.empty()) {
+    throw InputError(
+        "{}: model = \"{}\": measured trials train, and this names no data; give a config of `ridgeline train` whose "
+        "data.path is set",
+        file_.sources.of("model"), file_.model);
+  }
+  file_.sources.located([&] {
+    if (file_.objective.kind == ObjectiveKind::replay) {
+      replay_ = search::read_replay(file_.objective.table, train_.model, file_.devices, file_.global_batch);
+      points_ = &replay_->points;
+      return;
+    }
+    if (is_measured()) spec::require_trainable(train_.model);
+    enumerated_ = search::enumerate(file_.space, train_.model,
+                                    {.devices = file_.devices,
+                                     .devices_per_node = machine_.devices_per_node,
+                                     .global_batch = file_.global_batch > 0 ? file_.global_batch
+                                                                            : train_.strategy.global_batch,
+                                     .only_trainable = is_measured()});
+    points_ = &*enumerated_;
+  });
+  check_power();
+  if (file_.machine.empty()) return;
+  evaluator_.emplace(train_.model, machine_, recipe(), train_.precision.compute);
+  predictions_ = search::simulator_guesses(*evaluator_, *points_, file_.goals);
+}
+
+void Problem::check_power() const {
+  for (const search::Objective goal : file_.goals) {
+    if (goal != search::Objective::joules_per_token || machine_.device.power_w > 0) continue;
+    throw InputError("{}: objective.goals: joules_per_token needs the machine's device.power_w, and {} does not have it",
+                     file_.sources.of("objective.goals"), machine_.name);
+  }
+}
+
+cost::Recipe Problem::recipe() const {
+  std::string program = file_.objective.program;
+  // A table is another program's, most likely the one that the machine's figures are of.
+  if (program.empty()) program = replay_ ? machine_.stack.program : "ridgeline";
+  cost::Recipe recipe = cost::recipe(program);
+  if (replay_ && replay_->selective_is_attention) recipe.selective_is_attention = true;
+  return recipe;
+}
+
+std::string Problem::identity() const {
+  // Of the config, what changes a trial: the model's shape and the precision.
+  std::string text = file_.identity;
+  std::istringstream lines(spec::to_toml(train_));
+  std::string table;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) continue;
+    if (line.front() == '[') {
+      table = line.substr(1, line.size() - 2);
+    } else if (table == "model" || table == "precision") {
+      text.append(table).append(".").append(line).append("\n");
+    }
+  }
+  return text;
+}
+
+search::Searcher Problem::make_searcher() const {
+  const bool is_blind = file_.objective.prior == Prior::none;
+  return search::Searcher(points(), is_blind ? std::vector<search::Guess>() : predictions_,
+                          {.seed = file_.seed, .objectives = file_.goals.size(), .limit_bytes = limit_bytes()});
+}
+
+double Problem::limit_bytes() const {
+  if (is_measured() && file_.executor.memory_limit_gib > 0) return file_.executor.memory_limit_gib * kGib;
+  return machine_.device.memory_gib * kGib;
+}
+
+std::vector<double> Problem::costs(size_t point, double seconds) const {
+  std::vector<double> costs;
+  for (const search::Objective goal : file_.goals) {
+    costs.push_back(
+        search::cost_of(goal, points().at(point), train_.model, machine_, seconds, machine_.device.power_w));
+  }
+  return costs;
+}
+
+double Problem::seconds_at(size_t point, double cost) const { return cost / costs(point, 1.0).front(); }
+
+double Problem::device_bytes(double allocated) const {
+  return allocated > 0 ? allocated + machine_.reserve.context_gib * kGib : 0;
+}
+
+search::Trial Problem::evaluate(size_t point) {
+  if (replay_) {
+    search::Trial trial = replay_->trial(point, limit_bytes());
+    if (trial.outcome == search::Outcome::ok) trial.costs = costs(point, replay_->rows.at(point).step_seconds);
+    return trial;
+  }
+  RIDGELINE_ASSERT(evaluator_.has_value());
+  const simulate::Prediction prediction = evaluator_->predict(points().at(point).strategy);
+  search::Trial trial{.point = point, .peak_bytes = prediction.memory.low};
+  if (prediction.fit == simulate::Fit::does_not_fit) {
+    trial.outcome = search::Outcome::out_of_memory;
+    trial.missing_bytes = prediction.memory.low - limit_bytes();
+  } else {
+    trial.costs = costs(point, prediction.step_seconds);
+  }
+  return trial;
+}
+
+size_t Problem::point_of(const TrialRecord& record) const {
+  const auto point = points().find(record.point);
+  if (!point) {
+    throw Failure("{}: trial {} is at '{}', which is no point of this study any more; give the study a new store",
+                  file_.store, record.number, record.point);
+  }
+  return *point;
+}
+
+search::Trial Problem::told(const TrialRecord& record) const {
+  return {.point = point_of(record),
+          .outcome = record.outcome,
+          .costs = record.costs,
+          .peak_bytes = record.peak_bytes,
+          .missing_bytes = record.missing_bytes};
+}
+
+spec::TrainSpec trial_config(const Problem& problem, size_t point, int64_t steps, const std::string& run_folder) {
+  spec::TrainSpec train = problem.train();
+  train.strategy = problem.points().at(point).strategy;
+  train.training.run = run_folder;
+  train.training.steps = steps;
+  train.training.log_every = 1;
+  train.evaluation.every = 0;
+  train.checkpoint.every = 0;
+  train.checkpoint.at_end = false;
+  train.checkpoint.resume = false;
+  const int64_t slots = problem.file().executor.slots;
+  if (train.training.threads == 0 && slots > 1 && problem.file().executor.kind == "local") {
+    // Each run would take all cores of the machine for itself.
+    train.training.threads =
+        std::max<int64_t>(1, launch::usable_cores() / (slots * problem.points().at(point).devices));
+  }
+  return train;
+}
+
+}  // namespace ridgeline::study
