@@ -1,8 +1,5 @@
 // ridgeline plan: the best strategies for a model on a machine.
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "cli/commands.h"
@@ -11,6 +8,7 @@
 #include "cli/prediction_output.h"
 #include "cli/print_json.h"
 #include "core/error.h"
+#include "core/output_file.h"
 #include "core/text.h"
 #include "search/best.h"
 #include "spec/config.h"
@@ -115,13 +113,11 @@ void write_config(const Arguments& arguments, const Question& question, const se
     train.strategy = prediction.strategy;
     train.precision.compute = spec::Precision::bf16;
     if (train.data.path.empty()) train.data.path = "corpus";
-    std::ofstream stream(arguments.write);
-    stream << fmt::format("# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n",
-                          arguments.model, question.machine.name, describe(prediction.strategy),
-                          format_duration(prediction.step_seconds))
-           << spec::to_toml(train);
-    stream.flush();
-    if (!stream) throw Failure("{}: cannot write the config: {}", arguments.write, std::strerror(errno));
+    const std::string head =
+        fmt::format("# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n",
+                    arguments.model, question.machine.name, describe(prediction.strategy),
+                    format_duration(prediction.step_seconds));
+    write_whole_file(arguments.write, head + spec::to_toml(train));
     return;
   }
   throw InputError("--write {}: none of the best {} strategies can be trained yet; add --trainable", arguments.write,

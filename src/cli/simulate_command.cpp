@@ -1,7 +1,4 @@
 // ridgeline simulate: one strategy in depth.
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "cli/commands.h"
@@ -10,6 +7,7 @@
 #include "cli/prediction_output.h"
 #include "cli/print_json.h"
 #include "core/error.h"
+#include "core/output_file.h"
 #include "core/text.h"
 #include "spec/config.h"
 
@@ -90,13 +88,6 @@ json part_json(const simulate::PartReport& part) {
           {"saved_bytes", part.saved_bytes}};
 }
 
-void write_trace(const std::string& path, const simulate::Timeline& timeline) {
-  std::ofstream stream(path);
-  stream << simulate::chrome_trace(timeline);
-  stream.flush();
-  if (!stream) throw Failure("{}: cannot write the trace: {}", path, std::strerror(errno));
-}
-
 int simulate_config(const Arguments& arguments) {
   const spec::Machine machine = spec::load_machine(arguments.machine.machine);
   spec::TrainConfig config = load_any_config(arguments.config, arguments.sets);
@@ -104,7 +95,7 @@ int simulate_config(const Arguments& arguments) {
   simulate::Evaluator evaluator(config.spec.model, machine, arguments.machine.recipe(), config.spec.precision.compute);
   const simulate::Prediction prediction = evaluator.predict(strategy);
   const std::vector<simulate::StageReport> stages = evaluator.stages(strategy);
-  if (!arguments.trace.empty()) write_trace(arguments.trace, evaluator.play(strategy));
+  if (!arguments.trace.empty()) write_whole_file(arguments.trace, simulate::chrome_trace(evaluator.play(strategy)));
   if (!arguments.wants_json) {
     print_report(prediction, stages, evaluator);
     print_parts(evaluator.parts(strategy), evaluator);

@@ -20,6 +20,9 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
   std::error_code error;
+  if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)) {
+    throw InputError("{}: is not a regular file; expected the path of a file to write or replace", path_);
+  }
   const auto folder = std::filesystem::path(path_).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) {
@@ -78,6 +81,12 @@ void OutputFile::publish() {
   if (const int error = synchronise_folder(folder.empty() ? "." : folder.string()); error != 0) {
     throw Failure("{}: the folder cannot be synchronised: {}", folder.string(), std::strerror(error));
   }
+}
+
+void write_whole_file(const std::string& path, std::string_view text) {
+  OutputFile file(path);
+  file.write_array(std::span<const char>(text));
+  file.publish();
 }
 
 }  // namespace ridgeline

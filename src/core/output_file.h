@@ -5,6 +5,7 @@
 //   file.close();                        // flushed and on the disk (fsync), still under its temporary name
 //   file.publish();                      // renamed to out/corpus.bin, folder synchronised
 //
+// What stands at the path may only be a regular file, since it is replaced: a device or a folder is an InputError.
 // Destroyed before publish(), it removes the temporary file and leaves what stood at the path untouched. Every error of
 // the disk is a Failure that names the file, the bytes written so far and the reason.
 #pragma once
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ridgeline {
@@ -51,5 +53,8 @@ class OutputFile {
   int64_t written_ = 0;
   std::vector<std::byte> buffer_;
 };
+
+// A file with this text, whole or not at all.
+void write_whole_file(const std::string& path, std::string_view text);
 
 }  // namespace ridgeline

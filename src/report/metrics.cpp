@@ -136,11 +136,7 @@ MetricsFile::MetricsFile(std::string path, int64_t resumed_step) : path_(std::mo
     visit_lines(path_, text, [&](std::string_view line, const StepMetrics& metrics) {
       if (metrics.step <= resumed_step) kept.append(line).append("\n");
     });
-    if (kept != text) {
-      OutputFile rewritten(path_);
-      rewritten.write_array(std::span<const char>(kept));
-      rewritten.publish();
-    }
+    if (kept != text) write_whole_file(path_, kept);
   } else if (const auto folder = std::filesystem::path(path_).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder, error);  // where it fails, opening says why
   }

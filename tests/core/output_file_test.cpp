@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
 #include "core/file_size_limit.h"
@@ -29,9 +30,7 @@ TEST(OutputFile, ReplacesOnlyWhenItIsWhole) {
   }
   EXPECT_EQ(read_file(path), "first");
   EXPECT_FALSE(std::filesystem::exists(path + ".tmp"));
-  OutputFile file(path);
-  file.write_array(std::span<const char>(std::string_view("second")));
-  file.publish();
+  write_whole_file(path, "second");
   EXPECT_EQ(read_file(path), "second");
 }
 
@@ -53,6 +52,11 @@ TEST(OutputFile, OfAFullDiskLeavesWhatWasThere) {
 
 TEST(OutputFile, WhereNoFileCanBeSaysSo) {
   const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo(folder.path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of<InputError>([&] { write_whole_file(folder.path("pipe"), "text"); }),
+              HasSubstr("pipe: is not a regular file"));
+  EXPECT_THAT(message_of<InputError>([&] { write_whole_file(folder.path(""), "text"); }),
+              HasSubstr("is not a regular file"));
   write_file(folder.path("file"), "");
   EXPECT_THAT(message_of<Failure>([&] { OutputFile(folder.path("file/below")); }),
               HasSubstr("the folder cannot be made"));
