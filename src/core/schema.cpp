@@ -236,13 +236,6 @@ void Schema::apply() {
   }
 }
 
-bool Schema::is_given(const std::string& name) const {
-  const Key* key = find(name);
-  return key != nullptr && key->given.has_value();
-}
-
-std::string Schema::source(const std::string& name) const { return sources_.of(name); }
-
 std::vector<std::string> Schema::overrides() const { return overrides_; }
 
 std::vector<std::string> Schema::names() const {

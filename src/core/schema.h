@@ -105,8 +105,6 @@ class Schema {
   void apply();
 
   // Output.
-  bool is_given(const std::string& name) const;       // by file or --set
-  std::string source(const std::string& name) const;  // see Sources
   const Sources& sources() const { return sources_; }
   std::vector<std::string> overrides() const;  // "optimizer.lr = 3e-4 (--set) replaces 1e-3 (run.toml:4)"
   std::vector<std::string> names() const;

@@ -58,8 +58,8 @@ void DocumentSplitter::end_file() {
 void DocumentSplitter::end_document() {
   blanks_.clear();
   if (!in_document_) return;
-  constexpr uint16_t end = kEndOfDocument;
-  writer_.add(std::span<const uint16_t>(&end, 1));
+  constexpr int64_t end = kEndOfDocument;
+  writer_.add({&end, 1});
   writer_.end_document();
   in_document_ = false;
 }
@@ -68,7 +68,7 @@ void DocumentSplitter::emit(std::string_view text) {
   if (text.empty()) return;
   tokens_.resize(text.size());
   std::transform(text.begin(), text.end(), tokens_.begin(), [](char byte) { return static_cast<unsigned char>(byte); });
-  writer_.add(std::span<const uint16_t>(tokens_));
+  writer_.add(tokens_);
   in_document_ = true;
 }
 

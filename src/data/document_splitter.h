@@ -29,9 +29,9 @@ class DocumentSplitter {
   TokenWriter& writer_;
   DocumentSplit split_;
   bool in_document_ = false;
-  bool line_is_blank_ = true;     // so far
-  std::string blanks_;            // seen, and kept only if text of the same document follows
-  std::vector<uint16_t> tokens_;  // scratch
+  bool line_is_blank_ = true;    // so far
+  std::string blanks_;           // seen, and kept only if text of the same document follows
+  std::vector<int64_t> tokens_;  // scratch
 };
 
 }  // namespace ridgeline::data

@@ -32,9 +32,6 @@ class SampleSource {
   int64_t training_samples() const { return training_samples_; }  // of one epoch
   int64_t validation_samples() const { return validation_samples_; }
   int64_t sequence() const { return sequence_; }
-  // Tokens of each part; windows tile them but for a rest shorter than a window.
-  spec::Range training_tokens() const { return training_; }
-  spec::Range validation_tokens() const { return validation_; }
 
   // Throws InputError where the held-out part has fewer than `samples` samples; call it before the first step.
   void require_validation(int64_t samples) const;
@@ -58,7 +55,7 @@ class SampleSource {
   int64_t sequence_;
   int64_t vocabulary_;
   uint64_t seed_;
-  spec::Range training_;
+  spec::Range training_;  // tokens of each part; windows tile them but for a rest shorter than a window
   spec::Range validation_;
   int64_t training_samples_ = 0;
   int64_t validation_samples_ = 0;

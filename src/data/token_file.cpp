@@ -223,18 +223,6 @@ void TokenFile::read(int64_t begin, std::span<int64_t> out) const {
   });
 }
 
-void TokenFile::read(int64_t begin, std::span<int32_t> out) const {
-  const auto count = static_cast<int64_t>(out.size());
-  RIDGELINE_ASSERT(begin >= 0 && count <= tokens_ && begin <= tokens_ - count);
-  if (type_ == TokenType::int64) {
-    check_vocabulary(int64_t{std::numeric_limits<int32_t>::max()} + 1, {begin, begin + count});
-  }
-  visit_type(type_, [&]<typename T>(const T*) {
-    const auto* from = reinterpret_cast<const T*>(bin_.bytes().data()) + begin;
-    std::transform(from, from + count, out.begin(), [](T token) { return static_cast<int32_t>(token); });
-  });
-}
-
 spec::Range TokenFile::document(int64_t index) const {
   RIDGELINE_ASSERT(index >= 0 && index < documents_);
   return {first_token(first_sequence(index)), first_token(first_sequence(index + 1))};

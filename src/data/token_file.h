@@ -41,7 +41,6 @@ class TokenFile {
 
   // Fills `out` with the tokens from global index `begin` on. Reading past the end is an InternalError.
   void read(int64_t begin, std::span<int64_t> out) const;
-  void read(int64_t begin, std::span<int32_t> out) const;  // InputError where an id does not fit
 
   spec::Range document(int64_t index) const;  // its global token range
   int64_t document_of(int64_t token) const;   // the document that holds the global token index

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 
 #include "core/error.h"
 #include "data/token_format.h"
@@ -14,19 +13,14 @@
 namespace ridgeline::data {
 namespace {
 
-template <typename To, typename From>
-void write_as(OutputFile& file, std::span<const From> tokens) {
-  if constexpr (std::is_same_v<To, From>) {
-    file.write_array(tokens);
-  } else {
-    std::vector<To> converted(tokens.size());
-    std::transform(tokens.begin(), tokens.end(), converted.begin(), [](From token) { return static_cast<To>(token); });
-    file.write_array(std::span<const To>(converted));
-  }
+template <typename To>
+void write_as(OutputFile& file, std::span<const int64_t> tokens) {
+  std::vector<To> converted(tokens.size());
+  std::transform(tokens.begin(), tokens.end(), converted.begin(), [](int64_t token) { return static_cast<To>(token); });
+  file.write_array(std::span<const To>(converted));
 }
 
-template <typename From>
-void write_tokens(OutputFile& file, TokenType type, std::span<const From> tokens) {
+void write_tokens(OutputFile& file, TokenType type, std::span<const int64_t> tokens) {
   switch (type) {
     case TokenType::uint8:
       return write_as<uint8_t>(file, tokens);
@@ -37,7 +31,7 @@ void write_tokens(OutputFile& file, TokenType type, std::span<const From> tokens
     case TokenType::int32:
       return write_as<int32_t>(file, tokens);
     case TokenType::int64:
-      return write_as<int64_t>(file, tokens);
+      return file.write_array(tokens);
     case TokenType::uint16:
       return write_as<uint16_t>(file, tokens);
   }
@@ -48,17 +42,10 @@ void write_tokens(OutputFile& file, TokenType type, std::span<const From> tokens
 TokenWriter::TokenWriter(const std::string& prefix, TokenType type)
     : prefix_(prefix), type_(type), bin_(prefix + ".bin") {}
 
-void TokenWriter::add(std::span<const int64_t> tokens) { add_tokens(tokens); }
-void TokenWriter::add(std::span<const int32_t> tokens) { add_tokens(tokens); }
-void TokenWriter::add(std::span<const uint16_t> tokens) { add_tokens(tokens); }
-
-template <typename From>
-void TokenWriter::add_tokens(std::span<const From> tokens) {
+void TokenWriter::add(std::span<const int64_t> tokens) {
   const auto largest = largest_token(type_);
-  const auto bad = std::find_if(tokens.begin(), tokens.end(), [largest](From token) {
-    const auto id = static_cast<int64_t>(token);
-    return id < 0 || id > largest;
-  });
+  const auto bad =
+      std::find_if(tokens.begin(), tokens.end(), [largest](int64_t token) { return token < 0 || token > largest; });
   if (bad != tokens.end()) {
     throw InputError("{}: token {} of document {} is {}; expected 0 to {}, the ids that {} holds", bin_.path(),
                      open_ + (bad - tokens.begin()), documents(), *bad, largest, to_string(type_));

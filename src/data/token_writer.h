@@ -26,8 +26,6 @@ class TokenWriter {
 
   // Appends to the current document. InputError where an id does not fit the type.
   void add(std::span<const int64_t> tokens);
-  void add(std::span<const int32_t> tokens);
-  void add(std::span<const uint16_t> tokens);
   // Ends the current document, which may be empty.
   void end_document();
   // Throws InternalError where tokens follow the last end_document().
@@ -37,9 +35,6 @@ class TokenWriter {
   int64_t documents() const { return static_cast<int64_t>(documents_.size()) - 1; }
 
  private:
-  template <typename From>
-  void add_tokens(std::span<const From> tokens);
-
   std::string prefix_;
   TokenType type_;
   OutputFile bin_;

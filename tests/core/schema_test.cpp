@@ -174,11 +174,10 @@ TEST(Schema, SetRefusesWhatAFileCouldNotHold) {
 TEST(Schema, RemembersSourcesAndOverrides) {
   Bound bound;
   bound.schema.read_text("[model]\nlayers = 12\n", "run.toml");
-  EXPECT_EQ(bound.schema.source("model.layers"), "run.toml:2");
-  EXPECT_EQ(bound.schema.source("run.lr"), "default");
-  EXPECT_FALSE(bound.schema.is_given("run.lr"));
+  EXPECT_EQ(bound.schema.sources().of("model.layers"), "run.toml:2");
+  EXPECT_EQ(bound.schema.sources().of("run.lr"), "default");
   bound.schema.set("model.layers=7");
-  EXPECT_EQ(bound.schema.source("model.layers"), "--set");
+  EXPECT_EQ(bound.schema.sources().of("model.layers"), "--set");
   EXPECT_THAT(bound.schema.overrides(), testing::ElementsAre("model.layers = 7 (--set) replaces 12 (run.toml:2)"));
 }
 
@@ -234,7 +233,7 @@ TEST(Schema, CommentedTomlShowsDefaultsAndReadsBack) {
   Bound other;
   other.read(text);
   EXPECT_EQ(other.record.layers, 9);
-  EXPECT_FALSE(other.schema.is_given("run.seed"));
+  EXPECT_EQ(other.schema.sources().of("run.seed"), "default");
 }
 
 TEST(Schema, MarkdownHasARowForEachKey) {

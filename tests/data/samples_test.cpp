@@ -44,8 +44,6 @@ class SamplesTest : public testing::Test {
 
 TEST_F(SamplesTest, WindowsTileTheTrainingPart) {
   const auto samples = source(1000, 16, 0.1);
-  EXPECT_EQ(samples.training_tokens(), (spec::Range{0, 900}));
-  EXPECT_EQ(samples.validation_tokens(), (spec::Range{900, 1000}));
   ASSERT_EQ(samples.training_samples(), 56);  // (900 - 1) / 16
   ASSERT_EQ(samples.validation_samples(), 6);
 
@@ -140,7 +138,7 @@ TEST_F(SamplesTest, ValidationCanHaveAFileOfItsOwn) {
   data.validation_path = corpus(50, "held-out");
   data.validation_fraction = 0.5;  // not used
   const SampleSource samples(data, 8, 1000, 1);
-  EXPECT_EQ(samples.training_tokens(), (spec::Range{0, 100}));
+  EXPECT_EQ(samples.training_samples(), 12);  // of all 100 tokens
   EXPECT_EQ(samples.validation_samples(), 6);
   std::vector<int64_t> tokens(8), targets(8);
   samples.validation_sample(5, tokens, targets);

@@ -62,23 +62,23 @@ TEST_F(TokenWriterTest, WritesTheDocumentedBytes) {
 
 TEST_F(TokenWriterTest, StreamsDocumentsInPieces) {
   TokenWriter writer(prefix(), TokenType::int32);
-  std::vector<int32_t> piece(300'000);  // several times what is buffered
+  std::vector<int64_t> piece(300'000);  // several times what is buffered
   std::iota(piece.begin(), piece.end(), 0);
-  for (int i = 0; i < 5; ++i) writer.add(std::span<const int32_t>(piece));
+  for (int i = 0; i < 5; ++i) writer.add(piece);
   writer.end_document();
   writer.finish();
   const TokenFile file(prefix());
   EXPECT_EQ(file.documents(), 1);
   ASSERT_EQ(file.tokens(), 1'500'000);
-  std::vector<int32_t> all(1'500'000);
+  std::vector<int64_t> all(1'500'000);
   file.read(0, all);
-  for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<int32_t>(i % piece.size()));
+  for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], static_cast<int64_t>(i % piece.size()));
 }
 
 TEST_F(TokenWriterTest, LeavesNothingWithoutFinish) {
   {
     TokenWriter writer(prefix(), TokenType::uint16);
-    writer.add(std::span<const int64_t>(std::vector<int64_t>{1, 2}));
+    writer.add((std::vector<int64_t>{1, 2}));
     writer.end_document();
   }
   EXPECT_TRUE(folder_.is_empty());
@@ -88,7 +88,7 @@ TEST_F(TokenWriterTest, AnUnfinishedWriterLeavesTheOldPair) {
   write({{1, 2, 3}}, TokenType::uint16);
   {
     TokenWriter writer(prefix(), TokenType::int64);
-    writer.add(std::span<const int64_t>(std::vector<int64_t>{9}));
+    writer.add((std::vector<int64_t>{9}));
   }
   EXPECT_EQ(TokenFile(prefix()).tokens(), 3);
   write({{4}}, TokenType::int64);
@@ -123,13 +123,13 @@ TEST_F(TokenWriterTest, ADiskThatFillsAtTheIndexLeavesTheOldPair) {
 
 TEST_F(TokenWriterTest, RefusesIdsThatDoNotFit) {
   TokenWriter writer(prefix(), TokenType::uint16);
-  writer.add(std::span<const int64_t>(std::vector<int64_t>{1, 2}));
+  writer.add((std::vector<int64_t>{1, 2}));
   EXPECT_THAT(
       [&] {
-        writer.add(std::span<const int64_t>(std::vector<int64_t>{3, 65536}));
+        writer.add((std::vector<int64_t>{3, 65536}));
       },
       testing::ThrowsMessage<InputError>(HasSubstr("token 3 of document 0 is 65536; expected 0 to 65535")));
-  EXPECT_THROW(writer.add(std::span<const int32_t>(std::vector<int32_t>{-1})), InputError);
+  EXPECT_THROW(writer.add(std::vector<int64_t>{-1}), InputError);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class TokenizeTest : public testing::Test {
     std::vector<std::string> texts;
     for (int64_t i = 0; i < file.documents(); ++i) {
       const auto range = file.document(i);
-      std::vector<int32_t> tokens(static_cast<size_t>(range.size()));
+      std::vector<int64_t> tokens(static_cast<size_t>(range.size()));
       file.read(range.begin, tokens);
       EXPECT_EQ(tokens.back(), kEndOfDocument);
       tokens.pop_back();
