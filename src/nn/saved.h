@@ -11,7 +11,7 @@ namespace ridgeline::nn {
 
 struct SavedRecord {
   virtual ~SavedRecord() = default;
-  // Calls `visit` with the name of every tensor kept (see cost/memory.h for the same names) and the tensor.
+  // Calls `visit` with the name of every tensor kept (cost/saved_tensors.h has the same names) and the tensor.
   virtual void visit(const std::function<void(const char* name, const at::Tensor&)>& visitor) const = 0;
 };
 using Saved = std::unique_ptr<SavedRecord>;

@@ -40,8 +40,8 @@ struct FlatLayout {
   Range owned(const FlatBucket& bucket, int64_t data_index) const;
 };
 
-// `units`: the units of the stage. `stages_of_unit` tells tied parameters apart: a parameter is tied if its units lie in
-// different stages. `bucket_mib` counts fp32 gradients.
+// `stages`: the units of every stage, of which this is number `stage`; a parameter is tied if its units lie in different
+// ones. `bucket_mib` counts fp32 gradients.
 FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
                             int64_t tensor_size, int64_t tensor_index, int64_t data_size, double bucket_mib);
 
