@@ -113,10 +113,9 @@ void write_config(const Arguments& arguments, const Question& question, const se
     train.strategy = prediction.strategy;
     train.precision.compute = spec::Precision::bf16;
     if (train.data.path.empty()) train.data.path = "corpus";
-    const std::string head =
-        fmt::format("# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n",
-                    arguments.model, question.machine.name, describe(prediction.strategy),
-                    format_duration(prediction.step_seconds));
+    const std::string head = fmt::format(
+        "# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n", arguments.model,
+        question.machine.name, describe(prediction.strategy), format_duration(prediction.step_seconds));
     write_whole_file(arguments.write, head + spec::to_toml(train));
     return;
   }

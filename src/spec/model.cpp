@@ -78,6 +78,22 @@ void validate_width(const ModelSpec& model) {
                    dense ? "the MLP" : "the experts", width, 20'000'000 / matrices);
 }
 
+// The bytes of parameters, gradients and optimizer are counted in 64 bits: some twenty a parameter.
+void validate_parameters(const ModelSpec& model) {
+  constexpr double most = 1e17;
+  const double matrices = static_cast<double>(model.gated_mlp ? 3 : 2);
+  const double width = model.experts == 0
+                           ? static_cast<double>(model.ffn())
+                           : static_cast<double>(model.experts * model.expert_ffn() + model.shared_ffn_hidden);
+  const double channels = matrices * width + static_cast<double>(2 * (model.query_width() + model.key_width()));
+  const double parameters = static_cast<double>(model.layers) * static_cast<double>(model.hidden) * channels;
+  if (parameters <= most) return;
+  throw InputError(
+      "model.layers = {}: {} layers of {} channels have about {:.1e} parameters, expected at most {:.0e}; "
+      "lower model.layers, model.hidden or the width of the MLP",
+      model.layers, model.layers, model.hidden, parameters, most);
+}
+
 template <typename Value>
 void require_gpt(bool holds, const char* key, const Value& found, const char* expected) {
   if (holds) return;
@@ -96,6 +112,7 @@ void validate(const ModelSpec& model) {
   validate_heads(model);
   validate_experts(model);
   validate_width(model);
+  validate_parameters(model);
 }
 
 void require_trainable(const ModelSpec& model) {

@@ -1,5 +1,6 @@
 #include "spec/strategy.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "core/error.h"
@@ -107,6 +108,31 @@ void check_chunks(const Strategy& strategy, const ModelSpec& model) {
   }
 }
 
+// Channels of the widest activation of a layer.
+int64_t widest(const ModelSpec& model) {
+  const int64_t attention = std::max(3 * model.hidden, model.query_width() + 2 * model.key_width());
+  const int64_t mlp =
+      model.experts == 0
+          ? model.ffn()
+          : std::max({model.experts, model.experts_per_token * model.expert_ffn(), model.shared_ffn_hidden});
+  return std::max(attention, mlp);
+}
+
+// The bytes of activations that a stage holds are counted in 64 bits: some dozen tensors a layer.
+void check_activations(const Strategy& strategy, const ModelSpec& model) {
+  constexpr double most = 5e16;
+  const double held = strategy.schedule == ScheduleKind::gpipe ? static_cast<double>(strategy.micro_batches()) : 1.0;
+  const double elements = static_cast<double>(strategy.micro_batch) * static_cast<double>(model.sequence) *
+                          static_cast<double>(widest(model)) * static_cast<double>(model.layers) * held;
+  if (elements <= most) return;
+  throw InputError(
+      "strategy.micro_batch = {}: {} samples of {} tokens are {:.1e} elements in {} layers of up to {} channels{}, "
+      "expected "
+      "at most {:.0e}; lower strategy.micro_batch or model.sequence",
+      strategy.micro_batch, strategy.micro_batch, model.sequence, elements, model.layers, widest(model),
+      held > 1 ? fmt::format(" and the {} micro-batches that gpipe keeps", strategy.micro_batches()) : "", most);
+}
+
 }  // namespace
 
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
@@ -132,6 +158,7 @@ void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
         below + samples);
   }
   strategy.data = data;
+  check_activations(strategy, model);
   check_chunks(strategy, model);
 }
 

@@ -19,10 +19,29 @@ void validate_optimizer(const OptimizerSpec& optimizer, int64_t steps) {
   }
 }
 
+// Tokens are counted in 64 bits.
+void validate_counts(const TrainSpec& spec) {
+  constexpr double most = 4e18;
+  const double sequence = static_cast<double>(spec.model.sequence);
+  const double tokens =
+      static_cast<double>(spec.training.steps) * static_cast<double>(spec.strategy.global_batch) * sequence;
+  if (tokens > most) {
+    throw InputError(
+        "training.steps = {}: with {} samples of {} tokens a step that is {:.1e} tokens, expected at most "
+        "{:.0e}; lower training.steps",
+        spec.training.steps, spec.strategy.global_batch, spec.model.sequence, tokens, most);
+  }
+  if (static_cast<double>(spec.evaluation.samples) * sequence > most) {
+    throw InputError("evaluation.samples = {}: of {} tokens each, that is more than {:.0e} tokens; lower it",
+                     spec.evaluation.samples, spec.model.sequence, most);
+  }
+}
+
 }  // namespace
 
 void validate(const TrainSpec& spec) {
   validate(spec.model);
+  validate_counts(spec);
   validate_optimizer(spec.optimizer, spec.training.steps);
   if (spec.evaluation.every > 0 && spec.data.validation_path.empty() && spec.data.validation_fraction == 0) {
     throw InputError(

@@ -46,6 +46,10 @@ TEST_F(Config, NamesFileAndLineOfRelations) {
   EXPECT_THAT(error("[optimizer]\nmin_lr = 1.0\n"), HasSubstr("config-test.toml:2: optimizer.min_lr = 1: larger than"));
   EXPECT_THAT(error("", {"optimizer.warmup_steps=101"}), HasSubstr("--set: optimizer.warmup_steps = 101: longer"));
   EXPECT_THAT(error("[evaluation]\nevery = 5\n[data]\nvalidation_fraction = 0\n"), HasSubstr("nothing is held out"));
+  EXPECT_THAT(error("[strategy]\nglobal_batch = 1000000\n[training]\nsteps = 1000000000000\n"),
+              HasSubstr("config-test.toml:4: training.steps = 1000000000000: with 1000000 samples of 128 tokens"));
+  EXPECT_THAT(error("[model]\nsequence = 100000000\n", {"evaluation.samples=1000000000000"}),
+              HasSubstr("--set: evaluation.samples = 1000000000000"));
   EXPECT_THAT(error("[training]\nrun = ''\n"), HasSubstr("config-test.toml:2: training.run = ''"));
   EXPECT_THAT(error("[model]\npreset = 'gpt2-125m'\n"), HasSubstr("did you mean 'gpt2-124m'?"));
 }

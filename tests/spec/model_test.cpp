@@ -70,6 +70,8 @@ TEST(ValidateModel, RefusesEachBadField) {
   refused([](ModelSpec& m) { m.experts = 2, m.experts_per_token = 3; }, "model.experts_per_token");
   refused([](ModelSpec& m) { m.experts = 2, m.expert_ffn_hidden = -1; }, "model.expert_ffn_hidden");
   refused([](ModelSpec& m) { m.shared_ffn_hidden = 64; }, "model.shared_ffn_hidden");
+  // Each key within its bounds, and their product out of all.
+  refused([](ModelSpec& m) { m.layers = 100'000, m.hidden = 1'000'000, m.ffn_hidden = 10'000'000; }, "model.layers");
   refused([](ModelSpec& m) { m.norm_epsilon = -1; }, "model.norm_epsilon");
   refused([](ModelSpec& m) { m.init_std = -1; }, "model.init_std");
   refused([](ModelSpec& m) { m.dropout = 1; }, "model.dropout");

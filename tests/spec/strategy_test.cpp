@@ -96,5 +96,22 @@ TEST(DeriveData, ChecksRanges) {
   EXPECT_THAT(error({}, 0), HasSubstr("0 ranks cannot be cut"));
 }
 
+// Each key within its bounds, and their product out of all.
+TEST(DeriveData, RefusesActivationsThatCannotBeCounted) {
+  ModelSpec model = small_model();
+  model.sequence = 100'000'000;
+  model.ffn_hidden = 10'000'000;
+  Strategy strategy{.micro_batch = 1'000'000};
+  strategy.global_batch = 1'000'000;
+  EXPECT_THAT(error(strategy, 1, model),
+              HasSubstr("strategy.micro_batch = 1000000: 1000000 samples of 100000000 tokens"));
+  model.sequence = 1'000'000;
+  model.layers = 1000;
+  strategy.micro_batch = 1;
+  EXPECT_EQ(error(strategy, 1, model), "no error");
+  strategy.schedule = ScheduleKind::gpipe;
+  EXPECT_THAT(error(strategy, 1, model), HasSubstr("and the 1000000 micro-batches that gpipe keeps"));
+}
+
 }  // namespace
 }  // namespace ridgeline::spec
