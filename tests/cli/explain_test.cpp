@@ -1,13 +1,9 @@
 // ridgeline explain, as a user sees it.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "cli/in_folder.h"
 
 namespace {
 
@@ -16,31 +12,18 @@ using testing::StartsWith;
 
 constexpr const char* kFixtures = RIDGELINE_SOURCE_DIR "/tests/spec/fixtures";
 
-class Explain : public testing::Test {
+class Explain : public InFolder {
  protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "/ridgeline-explain-test-XXXXXX";
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  // Runs `ridgeline ARGUMENTS` in the test's folder.
+  // Runs `ridgeline ARGUMENTS`, and keeps what it said.
   int run(const std::string& arguments) {
-    const std::string command =
-        "cd '" + folder_ + "' && '" RIDGELINE_COMMAND "' " + arguments + " >stdout 2>stderr </dev/null";
-    const int status = std::system(command.c_str());
-    output_ = read("stdout");
-    errors_ = read("stderr");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const Result result = InFolder::run(arguments);
+    output_ = result.output;
+    errors_ = result.errors;
+    return result.exit_code;
   }
-  std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ + "/" + name).rdbuf();
-    return text.str();
-  }
-  void write(const std::string& name, const std::string& text) { std::ofstream(folder_ + "/" + name) << text; }
+  std::string read(const std::string& name) const { return ::read(folder_ + "/" + name); }
 
-  std::string folder_, output_, errors_;
+  std::string output_, errors_;
 };
 
 TEST_F(Explain, AccountsForEveryKeyInEightyColumns) {

@@ -1,48 +1,22 @@
 // plan, simulate and validate as a user calls them.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "cli/in_folder.h"
 
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
 
-struct Result {
-  int exit_code = -1;
-  std::string output, errors;
-};
-
-class Planning : public testing::Test {
+class Planning : public InFolder {
  protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "/ridgeline-planning-XXXXXX";
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+  std::string read(const std::string& name) const { return ::read(folder_ + "/" + name); }
+  Result run(const std::string& arguments) {
+    return InFolder::run(arguments, "RIDGELINE_MACHINES='" RIDGELINE_SOURCE_DIR "/machines'");
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(folder_ + "/" + name).rdbuf();
-    return text.str();
-  }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ + "/" + name) << text; }
-  Result run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_ +
-                                "' && RIDGELINE_MACHINES='" RIDGELINE_SOURCE_DIR "/machines' '" RIDGELINE_COMMAND "' " +
-                                arguments + " >stdout 2>stderr </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("stdout"), read("stderr")};
-  }
-
-  std::string folder_;
 };
 
 double sum(const json& object) {
