@@ -70,6 +70,7 @@ void print_text(const Arguments& arguments, const std::vector<report::StepMetric
              format_count(static_cast<double>(run.tokens)), format_duration(run.seconds));
   fmt::print("{}\n", report::loss_chart(metrics, {.ascii = arguments.ascii}));
   if (!run.held_out.empty()) fmt::print("{}\n", report::held_out_table(run.held_out));
+  fmt::print("Loss of the last step: {:.4f}\n", run.loss);
   print_speed(run.speed);
   fmt::print("Peak memory of the fullest device: {}\n", format_bytes(static_cast<double>(run.peak_memory)));
   if (run.skipped > 0) fmt::print("Steps without an update, for an fp16 overflow: {}\n", run.skipped);

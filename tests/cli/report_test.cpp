@@ -44,6 +44,7 @@ TEST_F(Report, IsLossesSpeedAndMemoryIn80Columns) {
     EXPECT_THAT(result.output, HasSubstr("medians of steps 501 to 1000:\n  500 k tokens/s, 2.00 ms a step\n"));
     EXPECT_THAT(result.output, HasSubstr("1.25 TFLOP/s a device, MFU unknown"));
     EXPECT_THAT(result.output, HasSubstr("3.00 MiB"));
+    EXPECT_THAT(result.output, HasSubstr("Loss of the last step: 0.0050\n"));
     std::istringstream stream(result.output);
     for (std::string line; std::getline(stream, line);) {
       const auto width = std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
