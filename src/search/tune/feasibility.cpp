@@ -34,7 +34,8 @@ Feasibility::Feasibility(const PointSet& points, const std::vector<Guess>& guess
                          const std::vector<LevelAxis>& axes)
     : points_(points),
       guesses_(guesses),
-      options_(options),
+      given_limit_(options.limit_bytes),
+      limit_bytes_(options.limit_bytes),
       dominance_(points),
       memory_(axes, start_shape(axes.size(), 0.1), guesses.empty() ? kBlindScale : kGuessScale),
       others_(axes, start_shape(axes.size(), 1.0)),
@@ -43,17 +44,17 @@ Feasibility::Feasibility(const PointSet& points, const std::vector<Guess>& guess
 
 double Feasibility::expected_log_peak(size_t point) const {
   const bool has_guess = !guesses_.empty() && guesses_[point].peak_bytes > 0;
-  return std::log(has_guess ? guesses_[point].peak_bytes : options_.limit_bytes);
+  return std::log(has_guess ? guesses_[point].peak_bytes : given_limit_);
 }
 
 void Feasibility::tell_memory(const Trial& trial) {
   const bool failed = trial.outcome == Outcome::out_of_memory;
-  const double expected = expected_log_peak(trial.point), limit = std::log(options_.limit_bytes);
+  const double expected = expected_log_peak(trial.point), limit = std::log(limit_bytes_);
   const bool has_size = failed ? trial.missing_bytes > 0 : trial.peak_bytes > 0;
   if (!has_size && guesses_.empty()) return;  // a side alone says nothing of how far
   double value = 0;
   if (failed && has_size) {
-    value = std::log(options_.limit_bytes + trial.missing_bytes) - expected;
+    value = std::log(given_limit_ + trial.missing_bytes) - expected;
   } else if (failed) {
     value = std::max(limit + kBeyond - expected, 0.0);
   } else if (has_size) {
@@ -71,9 +72,10 @@ void Feasibility::tell(const Trial& trial) {
   const bool out_of_memory = trial.outcome == Outcome::out_of_memory;
   if (out_of_memory) dominance_.for_each_heavier(trial.point, [&](size_t other) { ruled_out_[other] = true; });
   if (ran) dominance_.for_each_lighter(trial.point, [&](size_t other) { fits_[other] = true; });
-  if (options_.limit_bytes > 0 && (ran || out_of_memory)) tell_memory(trial);
+  if (limit_bytes_ > 0 && (ran || out_of_memory)) tell_memory(trial);
+  if (limit_bytes_ > 0 && ran) limit_bytes_ = std::max(limit_bytes_, trial.peak_bytes);
   // Memory explains a failure whose size is known; all others may have reasons of their own.
-  const bool explained = out_of_memory && options_.limit_bytes > 0 && trial.missing_bytes > 0;
+  const bool explained = out_of_memory && limit_bytes_ > 0 && trial.missing_bytes > 0;
   if (explained) return;
   has_other_failures_ = has_other_failures_ || !ran;
   others_.add(levels_of(points_, trial.point), ran);
@@ -89,7 +91,7 @@ double Feasibility::probability(size_t point, size_t place, const Posterior* mem
                                 const std::vector<double>* others) const {
   double result = 1;
   if (memory != nullptr && !fits_[point]) {
-    const double room = std::log(options_.limit_bytes) - expected_log_peak(point) - memory->mean[place];
+    const double room = std::log(limit_bytes_) - expected_log_peak(point) - memory->mean[place];
     result = normal_share(room / std::hypot(kSpread * memory->deviation[place], kLeastDoubt));
   }
   if (others != nullptr) result = std::min(result, (*others)[place]);

@@ -36,14 +36,15 @@ class Feasibility {
                                 const std::shared_ptr<const LevelColumns>& columns) const;
 
  private:
-  bool knows_memory() const { return options_.limit_bytes > 0 && (!guesses_.empty() || memory_.size() > 0); }
+  bool knows_memory() const { return limit_bytes_ > 0 && (!guesses_.empty() || memory_.size() > 0); }
   double expected_log_peak(size_t point) const;
   void tell_memory(const Trial& trial);
   double probability(size_t point, size_t place, const Posterior* memory, const std::vector<double>* others) const;
 
   const PointSet& points_;
   const std::vector<Guess>& guesses_;
-  SearchOptions options_;
+  double given_limit_;  // what trials are told against
+  double limit_bytes_;  // the same, or what a run was seen to take beyond it
   Dominance dominance_;
   ProcessModel memory_;
   SignModel others_;
