@@ -66,6 +66,10 @@ TEST(SpaceDescription, AccumulationDecidesTheGlobalBatch) {
     EXPECT_EQ(points.at(i).strategy.recompute, spec::Recompute::full);
   }
   EXPECT_EQ(counts, (std::set<int64_t>{5, 10}));
+  std::set<std::string> names;
+  for (const Dimension& dimension : points.dimensions()) names.insert(dimension.name);
+  EXPECT_EQ(names,
+            (std::set<std::string>{"devices", "tensor", "pipeline", "micro_batch", "micro_batches", "zero_stage"}));
   EXPECT_EQ(devices, (std::set<int64_t>{96, 128}));
 }
 

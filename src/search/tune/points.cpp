@@ -124,12 +124,18 @@ PointSet::PointSet(std::vector<Point> points) : points_(std::move(points)) {
     }
     for (const auto& entry : points_[i].extra) extra.insert(entry.first);
   }
+  std::map<std::string, std::set<int64_t>> values_of;
+  for (const Known& known : known_dimensions()) {
+    for (const Point& point : points_) values_of[known.name].insert(known.number(point));
+  }
+  // Of the two that follow from each other the one that was chosen takes fewer values.
+  const bool accumulates = values_of["micro_batches"].size() < values_of["global_batch"].size();
   std::vector<std::vector<uint16_t>> columns;
   for (const Known& known : known_dimensions()) {
-    if (known.derived) continue;
-    std::set<int64_t> values;
-    for (const Point& point : points_) values.insert(known.number(point));
-    if (values.size() < 2) continue;
+    const std::string name = known.name;
+    const bool follows = name == "global_batch" ? accumulates : name == "micro_batches" ? !accumulates : known.derived;
+    const std::set<int64_t>& values = values_of[name];
+    if (follows || values.size() < 2) continue;
     Dimension dimension{known.name, known.scale, {values.begin(), values.end()}, {}};
     require_few_levels(dimension);
     for (const int64_t value : values) dimension.labels.push_back(label_of(known, value));

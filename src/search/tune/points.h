@@ -3,7 +3,8 @@
 //
 // A point is known by its place in the list, which is the same whenever the same study is enumerated, and by its key
 // ("tensor=8 pipeline=4 ..."), which also survives changes of the study: a store should keep the key. A dimension is
-// something in which points differ; what all points share is no dimension.
+// something in which points differ; what all points share is no dimension, and neither is what follows from others:
+// `data`, and of `global_batch` and `micro_batches` (of a replica) the one that takes more values.
 #pragma once
 
 #include <cstdint>
