@@ -13,6 +13,7 @@
 #include "core/file_lock.h"
 #include "core/log.h"
 #include "core/output_file.h"
+#include "study/learned_machine.h"
 #include "study/tuner.h"
 
 namespace ridgeline::cli {
@@ -81,6 +82,22 @@ void write_best(const study::Problem& problem, study::StudyStore& store) {
   spdlog::info("wrote {}", problem.file().best);
 }
 
+void write_learned(const study::Problem& problem, study::StudyStore& store) {
+  const std::string& path = problem.file().learned;
+  if (path.empty()) return;
+  const study::LearnedMachine learned = study::learn_machine(problem, store.trials());
+  if (learned.trials == 0) {
+    spdlog::warn("{} is not written: it needs a machine and three trials that ended well", path);
+    return;
+  }
+  const std::string text = study::to_toml(learned, problem);
+  OutputFile file(path);
+  file.write_array(std::span<const char>(text));
+  file.publish();
+  spdlog::info("wrote {}: predictions of these trials were off by {:.1f} %, with it by {:.1f} %", path,
+               100 * learned.error_before, 100 * learned.error_after);
+}
+
 std::unique_ptr<study::Executor> executor_of(const study::Problem& problem) {
   if (!problem.is_measured()) return nullptr;
   const study::ExecutorSpec& executor = problem.file().executor;
@@ -115,6 +132,7 @@ int tune(const Arguments& arguments) {
   }
   if (end == study::TuneEnd::exhausted) spdlog::info("no point is left to try");
   write_best(problem, store);
+  write_learned(problem, store);
   print(arguments, problem, store);
   return kDone;
 }

@@ -149,11 +149,14 @@ void MeasuredRun::interrupt() {
   record_.message = "interrupted";
 }
 
-void MeasuredRun::forget() const {
-  if (problem_.file().executor.keep_folders) return;
+void MeasuredRun::forget() const { remove_run_folder(problem_.file(), record_.id); }
+
+void remove_run_folder(const StudyFile& file, int64_t run) {
+  if (file.executor.keep_folders) return;
+  const std::filesystem::path folder = folder_of(file, run);
   std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-  std::filesystem::remove(std::filesystem::path(folder_).parent_path(), ignored);  // where it is empty now
+  std::filesystem::remove_all(folder, ignored);
+  std::filesystem::remove(folder.parent_path(), ignored);  // where it is empty now
 }
 
 }  // namespace ridgeline::study

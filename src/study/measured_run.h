@@ -58,6 +58,9 @@ class MeasuredRun {
   double running_since_ = 0;
 };
 
+// Of a run whose end is stored: what a tuner that was killed just then has left of it.
+void remove_run_folder(const StudyFile& file, int64_t run);
+
 double steady_now();  // seconds of a clock that only goes forward
 
 }  // namespace ridgeline::study

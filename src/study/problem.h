@@ -26,6 +26,7 @@ class Problem {
   // One a point where a machine is named; what the search starts from unless it is blind.
   const std::vector<search::Guess>& predictions() const { return predictions_; }
   std::string identity() const;
+  cost::Recipe recipe() const;  // whose way of running a step predictions assume
 
   search::Searcher make_searcher() const;
   double limit_bytes() const;  // of a device; 0: not known
@@ -48,7 +49,6 @@ class Problem {
 
  private:
   void check_power() const;
-  cost::Recipe recipe() const;
 
   StudyFile file_;
   spec::TrainSpec train_;

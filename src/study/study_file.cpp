@@ -18,6 +18,8 @@ void bind_study(Schema& schema, StudyFile& file) {
   schema.key("seed", file.seed, "of the search", between(0, 1e15));
   schema.key("store", file.store, "the study's SQLite file; empty: this file's name with .sqlite");
   schema.key("best", file.best, "config that is written at the end; empty: best.toml beside this file");
+  schema.key("learned", file.learned,
+             "machine file to write at the end, with corrections learned from the trials; empty: none");
 }
 
 void bind_objective(Schema& schema, ObjectiveSpec& objective) {
@@ -130,7 +132,7 @@ std::string identity_of(const Schema& schema) {
       continue;
     }
     const std::string name = table + line.substr(0, line.find(' '));
-    const bool decides = table.empty() ? name != "store" && name != "best"
+    const bool decides = table.empty() ? name != "store" && name != "best" && name != "learned"
                                        : table == "space." || table == "objective." || name == "executor.memory_limit_gib";
     if (decides) text += table + line + "\n";
   }

@@ -64,6 +64,7 @@ struct StudyFile {
   uint64_t seed = 0;
   std::string store;         // empty: the study file's name with .sqlite
   std::string best;          // config that is written at the end; empty: best.toml beside the study file
+  std::string learned;       // machine file that is written at the end; empty: none
   search::SpaceDescription space;
   ObjectiveSpec objective;
   BudgetSpec budget;

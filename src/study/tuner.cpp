@@ -53,6 +53,9 @@ void Tuner::restore() {
     searcher_.mark_pending(problem_.point_of(trial));
     restore_open(trial, runs);
   }
+  for (const RunRecord& run : runs) {
+    if (!run.is_open()) remove_run_folder(problem_.file(), run.id);
+  }
   for (const RunRecord& open : runs) {
     if (!open.is_open() || open.purpose == Purpose::search) continue;
     // Of a confirmation that was under way: all that is left of it ends, and the round is done anew.

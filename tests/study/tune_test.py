@@ -3,6 +3,7 @@
 
 import csv
 import io
+import re
 import signal
 import subprocess
 import time
@@ -131,6 +132,15 @@ class Tune(StudyTest):
         document = self.result("study.toml")
         self.assertGreater(len(document["trials"]), 10)
         self.assertIsNotNone(document["best"])
+
+    def test_learned_machine(self):
+        study = self.write(trials=20)
+        error = self.tune(study, "--set", "learned=learned.toml")[1]
+        before, after = map(float, re.search(r"were off by ([\d.]+) %, with it by ([\d.]+) %", error).groups())
+        self.assertLess(after, before / 2)
+        # Another study of this space foretells its trials better with it.
+        document = self.result(study, "--set", "machine=./learned.toml", "--set", "store=other.sqlite")
+        self.assertLess(document["agreement"]["mean_absolute_error"], before / 100 / 2)
 
     def test_keys_are_those_of_the_docs(self):
         keys = subprocess.run([RIDGELINE, "tune", "--keys"], capture_output=True, text=True, check=True).stdout
