@@ -28,7 +28,9 @@ std::string line_with(const std::string& text, const std::string& part) {
   return text.substr(start, text.find('\n', at) - start).substr(0, kLongestMessage);
 }
 
+// What `ridgeline` said last for people, else the last line of all: a launcher's own last words say only that it ended.
 std::string last_line(const std::string& text) {
+  if (const std::string said = line_with(text, "ridgeline: "); !said.empty()) return said;
   const size_t end = text.find_last_not_of(" \n\r\t");
   if (end == std::string::npos) return "";
   const size_t begin = text.rfind('\n', end);
@@ -89,6 +91,10 @@ Verdict verdict_of(const Ending& ending, const std::string& whole_log) {
   for (const char* words : kMemoryWords) {
     if (!contains(log, words)) continue;
     return {.outcome = Outcome::out_of_memory, .missing_bytes = missing_bytes(log), .message = line_with(log, words)};
+  }
+  // `train` stops by itself at a step whose gradient is no number, before any loss is.
+  if (contains(log, "the gradient norm is ")) {
+    return {.outcome = Outcome::diverged, .message = line_with(log, "the gradient norm is ")};
   }
   if (ending.signal != 0) return killed(ending.signal, ending.kernel_ran_out);
   if (ending.exit_code == 2) return {.outcome = Outcome::invalid, .message = last_line(log)};

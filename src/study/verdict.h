@@ -4,6 +4,7 @@
 //   invalid         the command refused its input (exit code 2)
 //   infrastructure  a process was killed from outside, a node or the network was lost, ranks did not meet: says nothing of the
 //                   strategy, and is tried again
+//   diverged        `train` stopped at a gradient that is no number
 //   crashed         anything else; the log's last lines say more
 #pragma once
 

@@ -49,6 +49,10 @@ TEST(Verdict, TheRest) {
             Outcome::infrastructure);
   EXPECT_EQ(verdict_of({.is_late = true}, "").outcome, Outcome::timeout);
   EXPECT_EQ(verdict_of({.exit_code = 1}, "bind: Address already in use\n").outcome, Outcome::infrastructure);
+  EXPECT_EQ(verdict_of({.exit_code = 1}, "ridgeline: rank 0 failed: step 2: the gradient norm is nan (loss nan).\n").outcome,
+            Outcome::diverged);
+  EXPECT_EQ(verdict_of({.exit_code = 1}, "ridgeline: no such layer\nrank 1 ended with exit code 1\n").message,
+            "exit code 1: ridgeline: no such layer");
   const Verdict crash = verdict_of({.exit_code = 7}, "some\nlast words\n");
   EXPECT_EQ(crash.outcome, Outcome::crashed);
   EXPECT_EQ(crash.message, "exit code 7: last words");
