@@ -13,6 +13,7 @@ from pathlib import Path
 
 from studies import RIDGELINE, StudyTest
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 DOCS = Path(__file__).parents[2] / "docs" / "tune.md"
 
 
@@ -141,6 +142,15 @@ class Tune(StudyTest):
         # Another study of this space foretells its trials better with it.
         document = self.result(study, "--set", "machine=./learned.toml", "--set", "store=other.sqlite")
         self.assertLess(document["agreement"]["mean_absolute_error"], before / 100 / 2)
+
+    def test_frontier_examples(self):
+        (self.folder / "runs").mkdir()
+        for name, recipe in (("175b", (4, 16, 1)), ("1t", (8, 64, 1))):
+            document = self.result(EXAMPLES / f"tune-frontier-{name}.toml")
+            rates = {(trial["strategy"]["tensor"], trial["strategy"]["pipeline"], trial["strategy"]["micro_batch"]):
+                     trial["objective"] for trial in document["trials"] if trial["strategy"]["zero_stage"] == 1}
+            # What the study chose is among the best of them.
+            self.assertGreater(rates[recipe], 0.95 * document["best"]["objective"])
 
     def test_keys_are_those_of_the_docs(self):
         keys = subprocess.run([RIDGELINE, "tune", "--keys"], capture_output=True, text=True, check=True).stdout
