@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/train_arguments.h"
 #include "launch/environment.h"
 
@@ -26,9 +28,10 @@ SavedRun load(const EvaluateArguments& arguments, int ranks) {
   SavedRun run = open_saved_run(arguments.path, arguments.sets);
   if (arguments.samples) run.spec.evaluation.samples = *arguments.samples;
   // Every rank that does not share a replica is one; their optimizer state, which nothing needs here, is spread over
-  // them.
+  // them, and their parameters where the run's were.
   run.spec.strategy.global_batch = run.spec.strategy.micro_batch * ranks;
-  run.spec.strategy.zero_stage = 1;
+  run.spec.strategy.zero_stage = std::max<int64_t>(run.spec.strategy.zero_stage, 1);
+  run.spec.strategy.shard_group = 0;
   spec::derive_data(run.spec.strategy, run.spec.model, ranks);
   // One of many ranks looks for its data when it can tell the others what it misses.
   if (launch::detect().world == 1 || run.spec.data.path.empty()) check_data(run.spec.data);

@@ -16,6 +16,7 @@ json to_json(const spec::Strategy& strategy) {
                    {"context", 1},
                    {"expert", 1},
                    {"zero_stage", strategy.zero_stage},
+                   {"shard_group", strategy.shard_group},
                    {"micro_batch", strategy.micro_batch},
                    {"global_batch", strategy.global_batch},
                    {"recompute", to_string(strategy.recompute)},
@@ -65,11 +66,8 @@ std::string describe(const spec::Strategy& strategy) {
   if (strategy.pipeline > 1 && strategy.schedule == spec::ScheduleKind::gpipe) text += ", gpipe";
   text += fmt::format(", recompute {}", to_string(strategy.recompute));
   if (strategy.sequence_parallel) text += ", sequence parallel";
-  if (strategy.zero_stage >= 3) {
-    text += ", ZeRO-3";
-  } else if (strategy.zero_stage > 0) {
-    text += fmt::format(", ZeRO-{}", strategy.zero_stage);
-  }
+  if (strategy.zero_stage > 0) text += fmt::format(", ZeRO-{}", strategy.zero_stage);
+  if (strategy.shards() < strategy.data) text += fmt::format(" over {} ranks each", strategy.shards());
   return text;
 }
 

@@ -33,15 +33,15 @@ class Account {
 
   Memory device(int64_t stage, int64_t tensor_rank) const {
     RIDGELINE_ASSERT(stage >= 0 && stage < stage_count() && tensor_rank >= 0 && tensor_rank < strategy_.tensor);
-    const int64_t elements = spec::make_flat_layout(parameters_, stages_, stage, strategy_.tensor, tensor_rank,
-                                                    strategy_.data, strategy_.bucket_mib)
-                                 .elements;
-    const int64_t owned = strategy_.zero_stage >= 1 ? elements / strategy_.data : elements;
+    const spec::FlatLayout layout = spec::make_flat_layout(parameters_, stages_, stage, tensor_rank, strategy_);
+    const auto stored = [&](bool sharded) { return sharded ? layout.elements / layout.shards : layout.elements; };
+    const int64_t compute_bytes = element_bytes(Element::compute, compute_);
     const int64_t optimizer_tensors = compute_ == spec::Precision::fp32 ? 2 : 3;
     Memory memory;
-    memory.weights = elements * element_bytes(Element::compute, compute_);
-    memory.gradients = elements * fp32_bytes;
-    memory.optimizer = owned * optimizer_tensors * fp32_bytes;
+    memory.weights = stored(strategy_.shards_values()) * compute_bytes;
+    memory.gradients = stored(strategy_.shards_gradients()) * fp32_bytes;
+    memory.optimizer = stored(strategy_.shards_optimizer()) * optimizer_tensors * fp32_bytes;
+    memory.buffers = layout.working_elements() * (fp32_bytes + (strategy_.shards_values() ? compute_bytes : 0));
     memory.activations = schedule::peak_in_flight(schedule_, stage) * kept(stage, tensor_rank) +
                          recomputed_activations(model_, strategy_, compute_, tensor_rank);
     return memory;

@@ -3,13 +3,15 @@
 //   weights      parameters in the compute precision
 //   gradients    main gradients in fp32
 //   optimizer    two moments in fp32, and a master copy in fp32 where the compute precision is not fp32 (in fp32 the
-//                parameters are their own masters); ZeRO stage 1 divides them by the data axis
+//                parameters are their own masters)
+//   buffers      where the units at work are whole, with ZeRO-2 and 3: their gradients, and with ZeRO-3 their values
 //   activations  saved tensors (cost/saved_tensors.h) of as many micro-batches as the schedule has in flight at most,
 //                and what recomputation rebuilds of the one layer that is in backward
+// ZeRO-1 divides the optimizer state by strategy.shards(), ZeRO-2 the gradients too, ZeRO-3 all three.
 // Parameters are counted in the flat buffers that the trainer allocates (spec/flat_layout.h), padding included.
 //
 // Not counted: what lives only inside one action (logits of a chunk, gradients on their way through a layer), message
-// and collective buffers, and the allocator's fragmentation.
+// buffers, and the allocator's fragmentation.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,8 @@ struct Memory {
   int64_t gradients = 0;
   int64_t optimizer = 0;
   int64_t activations = 0;
-  int64_t total() const { return weights + gradients + optimizer + activations; }
+  int64_t buffers = 0;
+  int64_t total() const { return weights + gradients + optimizer + activations + buffers; }
 };
 
 // Every device of a stage at the same place on the tensor axis keeps the same. The strategy's `data` must be derived.

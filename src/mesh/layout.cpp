@@ -18,6 +18,18 @@ std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank)
       return shape.slice(Axis::tensor, rank);
     case Role::data:
       return shape.slice(Axis::data, rank);
+    case Role::shard:
+    case Role::replicas: {
+      const int64_t group = shape.shard_group > 0 ? shape.shard_group : shape.data;
+      const int64_t place = shape.coordinate(Axis::data, rank);
+      const std::vector<int64_t> axis = shape.slice(Axis::data, rank);
+      std::vector<int64_t> members;
+      for (int64_t index = 0; index < shape.data; ++index) {
+        const bool is_in = role == Role::shard ? index / group == place / group : index % group == place % group;
+        if (is_in) members.push_back(axis[static_cast<std::size_t>(index)]);
+      }
+      return members;
+    }
     case Role::tied: {
       const std::vector<int64_t> stages = shape.slice(Axis::pipeline, rank);
       if (rank == stages.front() || rank == stages.back()) {
@@ -45,6 +57,10 @@ std::string to_string(Role role) {
       return "tensor";
     case Role::data:
       return "data";
+    case Role::shard:
+      return "shard";
+    case Role::replicas:
+      return "replicas";
     case Role::pipeline:
       return "pipeline";
     case Role::tied:

@@ -20,9 +20,12 @@ struct MeshShape {
   int64_t pipeline = 1;
   int64_t data = 1;
   int64_t tensor = 1;
+  int64_t shard_group = 0;  // ranks of the data axis that divide flat buffers among them; 0: the whole axis
 
   // Of a strategy whose `data` is derived.
-  static MeshShape of(const spec::Strategy& strategy) { return {strategy.pipeline, strategy.data, strategy.tensor}; }
+  static MeshShape of(const spec::Strategy& strategy) {
+    return {strategy.pipeline, strategy.data, strategy.tensor, strategy.shard_group};
+  }
 
   int64_t ranks() const { return pipeline * data * tensor; }
   int64_t size(Axis axis) const;
@@ -33,9 +36,9 @@ struct MeshShape {
 };
 
 // What a group is for.
-enum class Role { world, tensor, data, pipeline, tied, forward, backward };
-inline constexpr std::array all_roles = {Role::world, Role::tensor,  Role::data,    Role::pipeline,
-                                         Role::tied,  Role::forward, Role::backward};
+enum class Role { world, tensor, data, shard, replicas, pipeline, tied, forward, backward };
+inline constexpr std::array all_roles = {Role::world,    Role::tensor, Role::data,    Role::shard,   Role::replicas,
+                                         Role::pipeline, Role::tied,   Role::forward, Role::backward};
 std::string to_string(Role role);
 
 struct PlannedGroup {
@@ -47,8 +50,9 @@ struct PlannedGroup {
 
 // The groups of `rank`, in the order in which all ranks create theirs. Groups for collectives with equal members share
 // connections. The two directions of the pipeline never share: a message of activations must not wait behind one of
-// gradients. Groups of one rank have no connections and share with none. `tied` is the first and the last stage's
-// ranks, which both hold the token embedding; ranks of other stages are alone in it.
+// gradients. Groups of one rank have no connections and share with none. `shard` is the neighbours on the data axis that
+// divide flat buffers among them, `replicas` the ranks that hold the same shards in other such groups. `tied` is the first
+// and the last stage's ranks, which both hold the token embedding; ranks of other stages are alone in it.
 std::vector<PlannedGroup> plan_groups(const MeshShape& shape, int64_t rank);
 
 }  // namespace ridgeline::mesh

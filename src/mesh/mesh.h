@@ -43,6 +43,9 @@ class Mesh {
 
   const Communicator& world() const { return communicator(Role::world); }
   const Communicator& group(Axis axis) const;
+  // The data axis in two: ranks that divide flat buffers among them, and those that hold the same shards.
+  const Communicator& shard() const { return communicator(Role::shard); }
+  const Communicator& replicas() const { return communicator(Role::replicas); }
   // For messages between neighbouring stages only: activations one way, gradients the other, on connections of their
   // own.
   const Communicator& forward_pipeline() const { return communicator(Role::forward); }

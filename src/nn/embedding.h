@@ -13,6 +13,7 @@ class Embedding : public Unit {
   at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const override;
   at::Tensor backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
                       WeightGradientQueue& weights) const override;
+  bool backward_reads_values() const override { return false; }
 
  private:
   at::Tensor local_tokens(const at::Tensor& tokens, at::Tensor* outside) const;

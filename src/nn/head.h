@@ -17,6 +17,7 @@ class Head : public Unit {
   at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const override;
   at::Tensor backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
                       WeightGradientQueue& weights) const override;
+  bool forward_adds_gradients() const override { return true; }
 
   // Logits [rows, vocabulary] of all vocabulary, for generation and tests.
   at::Tensor logits(const at::Tensor& input) const;

@@ -45,6 +45,7 @@ class WeightGradientQueue {
     if (!deferred_) run();
   }
   void run();
+  bool empty() const { return queue_.empty(); }
 
  private:
   struct Entry {

@@ -12,6 +12,7 @@
 #include "nn/context.h"
 #include "nn/flat_parameters.h"
 #include "nn/head.h"
+#include "nn/residence.h"
 #include "nn/unit.h"
 
 namespace ridgeline::nn {
@@ -28,8 +29,8 @@ class Stage {
   // Called with the number of a unit as soon as this micro-batch's part of its gradients has been added.
   using UnitFinished = std::function<void(int64_t unit)>;
 
-  // `context` and `parameters` must outlive the stage.
-  Stage(const Context& context, const FlatParameters& parameters, spec::Range units);
+  // `context`, `parameters` and `residence` must outlive the stage; without a residence all units are always there.
+  Stage(const Context& context, const FlatParameters& parameters, spec::Range units, Residence* residence = nullptr);
 
   bool is_first() const { return units_.begin == 0; }
   bool is_last() const { return units_.end == spec::unit_count(context_.model); }
@@ -51,8 +52,15 @@ class Stage {
   void backward_weight(InFlight& in_flight, const UnitFinished& finished) const;
 
  private:
+  void enter(size_t index, const Uses& uses, std::optional<size_t> next) const;
+  void leave(size_t index, bool gradients_final) const;
+  at::Tensor forward_unit(size_t index, const at::Tensor& input, const MicroBatch& batch, Saved* saved) const;
+  at::Tensor backward_unit(size_t index, const at::Tensor& output_gradient, InFlight& in_flight,
+                           WeightGradientQueue& weights) const;
+
   const Context& context_;
   spec::Range units_;
+  Residence* residence_;
   std::vector<std::unique_ptr<Unit>> list_;
   const Head* head_ = nullptr;  // in list_, on the last stage
 };

@@ -22,6 +22,10 @@ class Unit {
   // Weight gradients that `weights` does not hold back are added to the main gradients.
   virtual at::Tensor backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
                               WeightGradientQueue& weights) const = 0;
+
+  // Exceptions to the rule that forward reads parameters alone, and backward reads them and adds to their gradients.
+  virtual bool forward_adds_gradients() const { return false; }
+  virtual bool backward_reads_values() const { return true; }
 };
 
 }  // namespace ridgeline::nn

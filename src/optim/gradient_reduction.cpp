@@ -2,52 +2,55 @@
 
 namespace ridgeline::optim {
 
-GradientReduction::GradientReduction(const nn::FlatParameters& parameters, const mesh::Mesh& mesh, int64_t zero_stage)
-    : parameters_(parameters), mesh_(mesh), zero_stage_(zero_stage), started_(parameters.layout().buckets.size(), false) {}
+GradientReduction::GradientReduction(const nn::FlatParameters& parameters, const mesh::Mesh& mesh,
+                                     const spec::Strategy& strategy)
+    : parameters_(parameters),
+      mesh_(mesh),
+      sharded_(strategy.shards_optimizer()),
+      started_(parameters.layout().buckets.size(), false) {}
 
-at::Tensor GradientReduction::gradients(const spec::Range& range) const {
-  return parameters_.gradients().narrow(0, range.begin, range.size());
+at::Tensor GradientReduction::reduced(const spec::FlatBucket& bucket) const {
+  return parameters_.gradients(bucket, sharded_ ? parameters_.shard(bucket) : bucket.range);
 }
 
-void GradientReduction::start_data_reduction(size_t bucket) {
-  started_[bucket] = true;
-  const mesh::Communicator& data = mesh_.group(spec::Axis::data);
-  if (data.size() == 1) return;
-  const spec::FlatBucket& range = parameters_.layout().buckets[bucket];
-  at::Tensor whole = gradients(range.range);
-  if (zero_stage_ >= 1) {
-    works_.push_back(data.reduce_scatter(gradients(parameters_.layout().owned(range, data.rank())), whole));
+void GradientReduction::start_data_reduction(size_t index) {
+  started_[index] = true;
+  if (parameters_.sharding().gradients) return;
+  const spec::FlatBucket& bucket = parameters_.layout().buckets[index];
+  if (sharded_) {
+    works_.push_back(mesh_.shard().reduce_scatter(reduced(bucket), parameters_.seen_gradients(bucket)));
   } else {
-    works_.push_back(data.all_reduce(whole));
+    works_.push_back(mesh_.group(spec::Axis::data).all_reduce(reduced(bucket)));
   }
 }
 
 void GradientReduction::unit_finished(int64_t unit) {
   const auto& buckets = parameters_.layout().buckets;
   for (size_t index = 0; index < buckets.size(); ++index) {
-    const spec::FlatBucket& bucket = buckets[index];
-    if (!started_[index] && !bucket.tensor_partial && !bucket.tied && unit <= bucket.first_unit) start_data_reduction(index);
+    if (!started_[index] && unit <= buckets[index].first_unit) start_data_reduction(index);
   }
 }
 
+template <typename Chosen>
+void GradientReduction::reduce_rest(const mesh::Communicator& group, Chosen chosen) {
+  if (group.size() == 1) return;
+  for (const spec::FlatBucket& bucket : parameters_.layout().buckets) {
+    if (chosen(bucket)) works_.push_back(group.all_reduce(reduced(bucket)));
+  }
+  for (mesh::Work& work : works_) work.wait();
+  works_.clear();
+}
+
 void GradientReduction::finish() {
-  const auto& buckets = parameters_.layout().buckets;
-  std::vector<mesh::Work> works;
-  for (const spec::FlatBucket& bucket : buckets) {
-    if (bucket.tensor_partial) works.push_back(mesh_.group(spec::Axis::tensor).all_reduce(gradients(bucket.range)));
-  }
-  for (mesh::Work& work : works) work.wait();
-  works.clear();
-  for (const spec::FlatBucket& bucket : buckets) {
-    if (bucket.tied) works.push_back(mesh_.tied().all_reduce(gradients(bucket.range)));
-  }
-  for (mesh::Work& work : works) work.wait();
-  for (size_t index = 0; index < buckets.size(); ++index) {
+  for (size_t index = 0; index < started_.size(); ++index) {
     if (!started_[index]) start_data_reduction(index);
   }
   for (mesh::Work& work : works_) work.wait();
   works_.clear();
   started_.assign(started_.size(), false);
+  if (sharded_) reduce_rest(mesh_.replicas(), [](const spec::FlatBucket&) { return true; });
+  reduce_rest(mesh_.group(spec::Axis::tensor), [](const spec::FlatBucket& bucket) { return bucket.tensor_partial; });
+  reduce_rest(mesh_.tied(), [](const spec::FlatBucket& bucket) { return bucket.tied; });
 }
 
 }  // namespace ridgeline::optim

@@ -1,9 +1,11 @@
 // GradientReduction: sums the main gradients of a stage over the ranks that share parameters, bucket by bucket.
 //
 // What is reduced over which axis follows from the declared placements (spec/flat_layout.h): every bucket is partial on the
-// data axis, some are partial on the tensor axis or tied over stages first. Buckets of the first kind start as soon as
-// backward has left their last unit, while it goes on; the others at the end. With ZeRO-1 the data axis gets a
-// reduce-scatter: each rank ends up with the sum of the part of each bucket that it owns.
+// data axis, some are partial on the tensor axis or tied over stages too. The data axis comes first, as soon as backward
+// has left a bucket's last unit, while it goes on: an all-reduce, or with ZeRO-1 a reduce-scatter among the ranks that
+// share the buckets, which leaves each the sum of its shard. The rest is done on what this rank has then: over replicas of
+// the shards (hybrid sharding), over the tensor axis, over tied stages. With ZeRO-2 and 3 the reduce-scatter happens for
+// each micro-batch (optim/unit_shards.h), and only the rest is left for here.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,7 +19,7 @@ namespace ridgeline::optim {
 
 class GradientReduction {
  public:
-  GradientReduction(const nn::FlatParameters& parameters, const mesh::Mesh& mesh, int64_t zero_stage);
+  GradientReduction(const nn::FlatParameters& parameters, const mesh::Mesh& mesh, const spec::Strategy& strategy);
 
   // Backward of the last micro-batch has left `unit`.
   void unit_finished(int64_t unit);
@@ -26,11 +28,14 @@ class GradientReduction {
 
  private:
   void start_data_reduction(size_t bucket);
-  at::Tensor gradients(const spec::Range& range) const;
+  // What this rank has the sum of after the data axis.
+  at::Tensor reduced(const spec::FlatBucket& bucket) const;
+  template <typename Chosen>
+  void reduce_rest(const mesh::Communicator& group, Chosen chosen);
 
   const nn::FlatParameters& parameters_;
   const mesh::Mesh& mesh_;
-  int64_t zero_stage_;
+  bool sharded_;
   std::vector<bool> started_;
   std::vector<mesh::Work> works_;
 };

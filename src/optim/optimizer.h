@@ -1,8 +1,8 @@
 // Optimizer: AdamW over the flat buffers of a stage.
 //
 // Keeps fp32 masters (in fp32 training the parameters are their own masters) and two moments for what this rank owns: the
-// whole buffer, or with ZeRO-1 its part of every bucket. One fused pass updates masters and moments and writes the rounded
-// parameters; with ZeRO-1 the parameters are then gathered over the data axis.
+// whole buffer, or with ZeRO its shard of every bucket. One fused pass updates masters and moments and writes the rounded
+// parameters; with ZeRO-1 and 2 the parameters are then gathered from all shards.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -29,11 +29,11 @@ class Optimizer {
   Optimizer(nn::FlatParameters& parameters, const mesh::Mesh& mesh, const spec::Strategy& strategy,
             const spec::OptimizerSpec& settings);
 
-  // Takes the fp32 value of an entry's box into the masters.
-  void set_master(const spec::FlatEntry& entry, const at::Tensor& value);
+  // Takes fp32 values into the masters (nn::FlatParameters::Sink).
+  void set_master(const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value);
 
   // Sum of squares of the reduced gradients over this rank's share, such that the sum over all ranks is that of the model:
-  // each rank counts the part of every bucket that it would own under ZeRO-1, divided by the number of copies on other axes.
+  // each rank counts the shard of every bucket that is its own (with ZeRO), divided by the number of copies elsewhere.
   // A double tensor of one element on the device; no host synchronisation.
   at::Tensor gradient_square_sum() const;
 
@@ -52,9 +52,12 @@ class Optimizer {
     int64_t state_offset;  // of the same elements in the state buffers
     std::vector<AdamWRange> ranges;  // relative to flat.begin, by weight decay
   };
-  at::Tensor master(const spec::Range& flat, int64_t state_offset) const;
+  const spec::FlatBucket& bucket(size_t index) const { return parameters_.layout().buckets[index]; }
+  // Elements `flat` of the layout, which this rank owns in bucket number `bucket`.
+  at::Tensor state_part(const at::Tensor& state, size_t bucket, const spec::Range& flat) const;
+  at::Tensor master(size_t bucket, const spec::Range& flat) const;
   std::vector<StateView> views(bool only_to_save) const;
-  spec::Range share(size_t bucket) const;  // of this rank when work is divided over the data axis
+  spec::Range share(size_t bucket) const;  // of this rank when work is divided
   void gather_parameters();
 
   nn::FlatParameters& parameters_;

@@ -19,7 +19,10 @@ constexpr double kMib = 1024.0 * 1024.0;
 double to_double(int64_t value) { return static_cast<double>(value); }
 
 Group tensor_group(const spec::Strategy& strategy) { return {strategy.tensor, 1}; }
-Group data_group(const spec::Strategy& strategy) { return {strategy.data, strategy.tensor}; }
+Group shard_group(const spec::Strategy& strategy) { return {strategy.shards(), strategy.tensor}; }
+Group replica_group(const spec::Strategy& strategy) {
+  return {strategy.data / strategy.shards(), strategy.tensor * strategy.shards()};
+}
 
 // Seconds of messages that are waited for and of those that may run beside compute.
 struct MessageSeconds {
@@ -145,11 +148,13 @@ double Evaluator::message_seconds(const spec::Strategy& strategy) const {
 
 PassTimes Evaluator::sharding_times(const spec::Strategy& strategy, const UnitTimes& units, int64_t layers) {
   PassTimes times;
-  if (strategy.zero_stage < 3 || strategy.data == 1) return times;
+  if (!strategy.shards_gradients()) return times;
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
   const double parameters = memory_.parameters(strategy.tensor, 1, false, false);
-  const Group group = data_group(strategy);
-  const double gather = collective_seconds(machine_, cost::MessageKind::all_gather, parameters * element, group);
+  const Group group = shard_group(strategy);
+  const double gather = strategy.shards_values() ? collective_seconds(machine_, cost::MessageKind::all_gather,
+                                                                      parameters * element, group)
+                                                 : 0;
   const double scatter =
       collective_seconds(machine_, cost::MessageKind::reduce_scatter, parameters * recipe_.gradient_bytes, group);
   const double slowdown = machine_.stack.overlap_slowdown, count = to_double(layers);
@@ -208,7 +213,7 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
   const bool scatters = strategy.zero_stage >= 1;
   const double gradients = parameters * recipe_.gradient_bytes;
   StepTail tail;
-  const Group group = data_group(strategy);
+  const Group group = shard_group(strategy);
   const auto reduction = scatters ? cost::MessageKind::reduce_scatter : cost::MessageKind::all_reduce;
   double reduce = collective_seconds(machine_, reduction, gradients, group);
   if (recipe_.reduces_while_backward && strategy.data > 1) {
@@ -218,9 +223,13 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
     reduce -= hidden;
     tail.slowed = hidden * machine_.stack.overlap_slowdown;
   }
-  tail.data_comm = strategy.zero_stage >= 3 ? 0 : reduce;
-  if (strategy.zero_stage >= 3) tail.slowed = 0;
-  if (sharded && strategy.zero_stage < 3) {
+  if (strategy.shards_gradients()) reduce = tail.slowed = 0;  // with each micro-batch: sharding_times
+  tail.data_comm = reduce;
+  if (strategy.shards() < strategy.data) {
+    tail.data_comm += collective_seconds(machine_, cost::MessageKind::all_reduce,
+                                         gradients / to_double(strategy.shards()), replica_group(strategy));
+  }
+  if (sharded && !strategy.shards_values()) {
     tail.data_comm +=
         collective_seconds(machine_, cost::MessageKind::all_gather, parameters * recipe_.parameter_bytes, group);
   }
@@ -231,8 +240,8 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
         collective_seconds(machine_, cost::MessageKind::all_reduce, embedding * recipe_.gradient_bytes, ends);
   }
   // Reads of gradients for the norm and of zeroing them; gradient, master, two moments and weight in the update.
-  const double kept = strategy.zero_stage >= 3 ? parameters / to_double(strategy.data) : parameters;
-  const double owned = sharded ? parameters / to_double(strategy.data) : parameters;
+  const double shard = parameters / to_double(strategy.shards());
+  const double kept = strategy.shards_gradients() ? shard : parameters, owned = sharded ? shard : parameters;
   const double bytes = kept * 8 + owned * 30;
   tail.optimizer = bytes / (machine_.device.memory_gb_per_s * 1e9 * machine_.stack.optimizer_efficiency) +
                    machine_.stack.step_ms * 1e-3;

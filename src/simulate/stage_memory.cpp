@@ -113,7 +113,33 @@ double MemoryModel::static_bytes(const spec::Strategy& strategy, double paramete
   const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1;
   const double fixed = compute_ == spec::Precision::fp32 ? recipe_.bytes_fixed + 2 : recipe_.bytes_fixed;
   const double rest = compute_ == spec::Precision::fp32 ? recipe_.bytes_sharded - 4 : recipe_.bytes_sharded;
-  return parameters * (fixed + rest / (sharded ? to_double(strategy.data) : 1));
+  return parameters * (fixed + rest / (sharded ? to_double(strategy.shards()) : 1));
+}
+
+double MemoryModel::working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last) {
+  const Elements& count = elements(strategy.tensor);
+  const double shared = first && last ? count.head_tied : 0;
+  std::vector<double> units;
+  if (first) units.push_back(count.embedding - shared);
+  units.insert(units.end(), static_cast<size_t>(std::min<int64_t>(layers, 2)), count.layer);
+  // Layers are alike: only whether their number is odd matters for who shares the slot of the head.
+  if (last && layers % 2 == 1 && layers > 2) units.push_back(count.layer);
+  if (last) units.push_back(count.head + (first ? 0 : count.head_tied));
+  double slots[2] = {0, 0};
+  for (size_t index = 0; index < units.size(); ++index) slots[index % 2] = std::max(slots[index % 2], units[index]);
+  return slots[0] + slots[1] + shared;
+}
+
+// As this program stores what it shards: cost/memory.h.
+void MemoryModel::add_sharded(const spec::Strategy& strategy, int64_t layers, bool first, bool last,
+                              StageMemory& memory) {
+  const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
+  const double count = parameters(strategy.tensor, layers, first, last), own = count / to_double(strategy.shards());
+  memory.weights = (strategy.shards_values() ? own : count) * element;
+  memory.gradients = own * 4;
+  memory.optimizer = own * (compute_ == spec::Precision::fp32 ? 8 : 12);
+  memory.buffers +=
+      working_elements(strategy, layers, first, last) * (4 + (strategy.shards_values() ? element : 0));
 }
 
 double MemoryModel::reserve(const spec::Strategy& strategy) const {
@@ -128,7 +154,9 @@ StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, in
   const Saved& saved = this->saved(strategy);
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
   StageMemory memory;
-  if (strategy.zero_stage >= 3) {
+  if (recipe_.name == "ridgeline" && strategy.shards_gradients()) {
+    add_sharded(strategy, layers, first, last, memory);
+  } else if (strategy.zero_stage >= 3) {
     const double owned = count / to_double(strategy.data);
     memory.weights = owned * element;
     memory.gradients = owned * 4;

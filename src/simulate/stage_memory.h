@@ -35,6 +35,9 @@ class MemoryModel {
   Fit fit(const StageMemory& memory) const;
 
  private:
+  // Elements of the working buffer in which units at work are whole (spec/flat_layout.h: layouts by units).
+  double working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last);
+  void add_sharded(const spec::Strategy& strategy, int64_t layers, bool first, bool last, StageMemory& memory);
   struct Elements {
     double embedding = 0, layer = 0, head = 0, head_tied = 0;
   };

@@ -80,6 +80,10 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
              "what is sharded over the data parallel ranks: nothing (0), optimizer state (1), gradients too (2), "
              "parameters too (3)",
              between(0, 3));
+  schema.key("strategy.shard_group", strategy.shard_group,
+             "neighbours on the data axis that zero_stage shards over, with copies in the other groups (hybrid sharding); "
+             "0: the whole axis",
+             between(0, kMostRanks));
   schema.key("strategy.micro_batch", strategy.micro_batch, "samples of one micro-batch on one data parallel replica",
              between(1, 1e6));
   schema.key("strategy.global_batch", strategy.global_batch, "samples of one optimizer step over all replicas",

@@ -17,26 +17,105 @@ struct Candidate {
   int64_t parameter;
   bool tied;
   bool tensor_partial;
-  int64_t unit;  // the lowest unit of this stage that uses it: its gradient is final after that unit's backward
+  std::vector<int64_t> units;  // of this stage, that use it, ascending: its gradient is final after the first one's backward
+
+  bool same_kind(const Candidate& other) const {
+    return tied == other.tied && tensor_partial == other.tensor_partial;
+  }
 };
 
 std::vector<Candidate> candidates(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages,
-                                  int64_t stage, int64_t tensor_size) {
+                                  int64_t stage, int64_t tensor_size, bool by_units) {
   std::vector<Candidate> list;
   for (int64_t index = 0; index < static_cast<int64_t>(parameters.size()); ++index) {
     const ParameterSpec& parameter = parameters[index];
     if (!in_stage(parameter, stages[stage])) continue;
-    int64_t lowest = stages[stage].end;
+    Candidate candidate{index, is_tied(parameter, stages), tensor_size > 1 && parameter.gradient.is_partial(), {}};
     for (int64_t unit : parameter.units) {
-      if (unit >= stages[stage].begin && unit < stages[stage].end) lowest = std::min(lowest, unit);
+      if (unit >= stages[stage].begin && unit < stages[stage].end) candidate.units.push_back(unit);
     }
-    list.push_back({index, is_tied(parameter, stages), tensor_size > 1 && parameter.gradient.is_partial(), lowest});
+    std::sort(candidate.units.begin(), candidate.units.end());
+    list.push_back(std::move(candidate));
   }
-  // Plain ones first, each kind together, in the order in which backward finishes them.
-  std::stable_sort(list.begin(), list.end(), [](const Candidate& a, const Candidate& b) {
-    return std::make_tuple(a.tied, a.tensor_partial, -a.unit) < std::make_tuple(b.tied, b.tensor_partial, -b.unit);
+  // In the order in which backward finishes them. Each kind together: of a unit, or of the stage, plain ones first.
+  std::stable_sort(list.begin(), list.end(), [by_units](const Candidate& a, const Candidate& b) {
+    const auto kind = [](const Candidate& c) { return std::make_tuple(c.tied, c.tensor_partial); };
+    if (!by_units) return std::make_tuple(kind(a), -a.units[0]) < std::make_tuple(kind(b), -b.units[0]);
+    return std::make_tuple(-a.units[0], a.units, kind(a)) < std::make_tuple(-b.units[0], b.units, kind(b));
   });
   return list;
+}
+
+// Lays parameters one after another and closes buckets.
+class Builder {
+ public:
+  Builder(FlatLayout& layout, int64_t bucket_elements) : layout_(layout), bucket_elements_(bucket_elements) {}
+
+  // Whether `candidate` may join the open bucket.
+  bool joins(const Candidate& candidate) const {
+    if (last_ == nullptr || !last_->same_kind(candidate)) return false;
+    if (layout_.by_units()) return last_->units == candidate.units;
+    return layout_.elements - layout_.buckets.back().range.begin < bucket_elements_;
+  }
+
+  void add(const Candidate& candidate, Box box) {
+    if (!joins(candidate)) open(candidate);
+    FlatBucket& bucket = layout_.buckets.back();
+    const Range range{layout_.elements, layout_.elements + box.elements()};
+    layout_.entries.push_back(
+        {candidate.parameter, std::move(box), range, static_cast<int64_t>(layout_.buckets.size()) - 1});
+    bucket.first_unit = std::min(bucket.first_unit, candidate.units[0]);
+    layout_.elements = round_up(range.end, kAlignment);
+    last_ = &candidate;
+  }
+
+  void close() {
+    if (last_ == nullptr) return;
+    FlatBucket& bucket = layout_.buckets.back();
+    bucket.range.end = bucket.range.begin + round_up(layout_.elements - bucket.range.begin, layout_.shards * kAlignment);
+    layout_.elements = bucket.range.end;
+    if (layout_.by_units()) layout_.groups.back().range.end = layout_.elements;
+    last_ = nullptr;
+  }
+
+ private:
+  void open(const Candidate& candidate) {
+    const bool continues_group = last_ != nullptr && last_->units == candidate.units;
+    close();
+    const auto number = static_cast<int64_t>(layout_.buckets.size());
+    layout_.buckets.push_back(
+        {{layout_.elements, layout_.elements}, candidate.tensor_partial, candidate.tied, candidate.units[0]});
+    if (!layout_.by_units()) return;
+    if (!continues_group) {
+      layout_.groups.push_back({{layout_.elements, layout_.elements}, {number, number}, candidate.units});
+    }
+    layout_.groups.back().buckets.end = number + 1;
+    layout_.buckets.back().group = static_cast<int64_t>(layout_.groups.size()) - 1;
+  }
+
+  FlatLayout& layout_;
+  int64_t bucket_elements_;
+  const Candidate* last_ = nullptr;  // in the open bucket
+};
+
+// Two slots in which units next to each other take turns, and one for each group of several units.
+void place_slots(FlatLayout& layout, const Range& stage) {
+  std::vector<int64_t> sizes(2, 0);
+  for (FlatGroup& group : layout.groups) {
+    if (group.units.size() > 1) {
+      group.slot = static_cast<int64_t>(sizes.size());
+      sizes.push_back(0);
+    } else {
+      group.slot = (group.units[0] - stage.begin) % 2;
+    }
+    sizes[group.slot] = std::max(sizes[group.slot], group.range.size());
+  }
+  layout.slots.clear();
+  int64_t next = 0;
+  for (const int64_t size : sizes) {
+    layout.slots.push_back({next, next + size});
+    next += size;
+  }
 }
 
 }  // namespace
@@ -50,46 +129,38 @@ bool is_tied(const ParameterSpec& parameter, const std::vector<Range>& stages) {
   return std::count_if(stages.begin(), stages.end(), [&](const Range& stage) { return in_stage(parameter, stage); }) > 1;
 }
 
-Range FlatLayout::owned(const FlatBucket& bucket, int64_t data_index) const {
-  const int64_t part = bucket.range.size() / data_size;
-  return {bucket.range.begin + part * data_index, bucket.range.begin + part * (data_index + 1)};
+Range FlatLayout::owned(const FlatBucket& bucket, int64_t shard) const {
+  const int64_t part = bucket.range.size() / shards;
+  return {bucket.range.begin + part * shard, bucket.range.begin + part * (shard + 1)};
+}
+
+int64_t FlatLayout::working_begin(const FlatBucket& bucket) const {
+  const FlatGroup& group = groups[bucket.group];
+  return slots[group.slot].begin + bucket.range.begin - group.range.begin;
 }
 
 FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
-                            int64_t tensor_size, int64_t tensor_index, int64_t data_size, double bucket_mib) {
+                            int64_t tensor_size, int64_t tensor_index, int64_t shards, double bucket_mib, bool by_units) {
   RIDGELINE_ASSERT(stage >= 0 && stage < static_cast<int64_t>(stages.size()));
   const int64_t bucket_elements = std::max<int64_t>(1, static_cast<int64_t>(bucket_mib * 1024 * 1024 / 4));
   FlatLayout layout;
-  layout.data_size = data_size;
-  bool open = false;
-  auto close = [&] {
-    if (!open) return;
-    FlatBucket& bucket = layout.buckets.back();
-    bucket.range.end = bucket.range.begin + round_up(layout.elements - bucket.range.begin, data_size * kAlignment);
-    layout.elements = bucket.range.end;
-    open = false;
-  };
-  for (const Candidate& candidate : candidates(parameters, stages, stage, tensor_size)) {
-    if (open) {
-      const FlatBucket& bucket = layout.buckets.back();
-      if (bucket.tied != candidate.tied || bucket.tensor_partial != candidate.tensor_partial ||
-          layout.elements - bucket.range.begin >= bucket_elements) {
-        close();
-      }
-    }
-    if (!open) {
-      layout.buckets.push_back({{layout.elements, layout.elements}, candidate.tensor_partial, candidate.tied, candidate.unit});
-      open = true;
-    }
+  layout.shards = shards;
+  if (by_units) layout.slots.resize(2);
+  Builder builder(layout, bucket_elements);
+  const std::vector<Candidate> list = candidates(parameters, stages, stage, tensor_size, by_units);
+  for (const Candidate& candidate : list) {
     const ParameterSpec& parameter = parameters[candidate.parameter];
-    Box box = local_box(parameter.shape, parameter.value, tensor_size, tensor_index);
-    const Range range{layout.elements, layout.elements + box.elements()};
-    layout.entries.push_back({candidate.parameter, std::move(box), range, static_cast<int64_t>(layout.buckets.size()) - 1});
-    layout.buckets.back().first_unit = std::min(layout.buckets.back().first_unit, candidate.unit);
-    layout.elements = round_up(range.end, kAlignment);
+    builder.add(candidate, local_box(parameter.shape, parameter.value, tensor_size, tensor_index));
   }
-  close();
+  builder.close();
+  if (by_units) place_slots(layout, stages[stage]);
   return layout;
+}
+
+FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
+                            int64_t tensor_index, const Strategy& strategy) {
+  return make_flat_layout(parameters, stages, stage, strategy.tensor, tensor_index, strategy.shards(),
+                          strategy.bucket_mib, strategy.shards_gradients());
 }
 
 }  // namespace ridgeline::spec

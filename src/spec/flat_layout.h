@@ -6,6 +6,12 @@
 // Buckets follow the order in which backward finishes gradients (last unit first), so that reductions overlap backward.
 // Parameters whose gradients need a reduction before that of the data axis (partial on the tensor axis; tied over stages)
 // are kept in buckets of their own: then one collective on the range serves them all.
+//
+// With ZeRO-2 and 3 a layout is cut by units instead: gradients (ZeRO-2) and values too (ZeRO-3) exist whole only while a
+// unit is at work, in a working buffer, and else as shards. A group is the buckets that the same units use. Groups of
+// one unit take turns in two slots of the working buffer, so that one unit's group is on its way while its neighbour
+// computes; a group that several units of the stage share (tied embeddings on one stage) has a slot to itself. Places in
+// the working buffer never change, and so views made once stay true.
 #pragma once
 
 #include <cstdint>
@@ -28,22 +34,43 @@ struct FlatBucket {
   bool tensor_partial = false;   // gradients are summed over the tensor axis first
   bool tied = false;             // gradients are summed over the stages that share the parameter
   int64_t first_unit = 0;        // gradients are final once backward has left this unit
+  int64_t group = -1;            // in a layout by units
+};
+
+struct FlatGroup {
+  Range range;                 // elements in the flat buffer
+  Range buckets;               // numbers of its buckets
+  std::vector<int64_t> units;  // of the stage, ascending
+  int64_t slot = 0;
 };
 
 struct FlatLayout {
   std::vector<FlatEntry> entries;  // ordered by range
   std::vector<FlatBucket> buckets;
   int64_t elements = 0;            // of the whole buffer, padding included
-  int64_t data_size = 1;
+  int64_t shards = 1;              // equal parts that each bucket is cut in
+  std::vector<FlatGroup> groups;   // in a layout by units, else none
+  std::vector<Range> slots;        // elements of the working buffer
 
-  // Part of `bucket` that coordinate `data_index` of the data axis owns under ZeRO-1.
-  Range owned(const FlatBucket& bucket, int64_t data_index) const;
+  bool by_units() const { return !slots.empty(); }
+  // Part of `bucket` that rank `shard` of those that share it owns.
+  Range owned(const FlatBucket& bucket, int64_t shard) const;
+  // Where elements of `bucket` begin in a buffer that holds one shard of every bucket.
+  int64_t shard_begin(const FlatBucket& bucket) const { return bucket.range.begin / shards; }
+  // Where they begin in the working buffer.
+  int64_t working_begin(const FlatBucket& bucket) const;
+  int64_t working_elements() const { return slots.empty() ? 0 : slots.back().end; }
 };
 
 // `stages`: the units of every stage, of which this is number `stage`; a parameter is tied if its units lie in different
-// ones. `bucket_mib` counts fp32 gradients.
+// ones. `bucket_mib` counts fp32 gradients; a layout by units has no use for it.
 FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
-                            int64_t tensor_size, int64_t tensor_index, int64_t data_size, double bucket_mib);
+                            int64_t tensor_size, int64_t tensor_index, int64_t shards, double bucket_mib,
+                            bool by_units = false);
+
+// The layout that a strategy (whose `data` is derived) asks for, on coordinate `tensor_index` of the tensor axis.
+FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
+                            int64_t tensor_index, const Strategy& strategy);
 
 // True if a unit of the parameter lies in `stage`, and if its units lie in more than one of `stages`.
 bool in_stage(const ParameterSpec& parameter, const Range& stage);

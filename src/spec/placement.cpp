@@ -20,6 +20,11 @@ std::string to_string(const Placement& placement) {
   throw InternalError("unknown placement");
 }
 
+Range intersection(const Range& a, const Range& b) {
+  const int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
 Range split_range(int64_t total, int64_t parts, int64_t index) {
   RIDGELINE_ASSERT(total >= 0 && parts > 0 && index >= 0 && index < parts);
   const int64_t base = total / parts;

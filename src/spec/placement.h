@@ -35,6 +35,9 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+// What both hold; where that is nothing, an empty range at the larger begin.
+Range intersection(const Range& a, const Range& b);
+
 // Part `index` of `total` cut in `parts` whose sizes differ by at most one, larger ones first. For all sizes the parts
 // are complete, disjoint and ordered.
 Range split_range(int64_t total, int64_t parts, int64_t index);

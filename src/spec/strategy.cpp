@@ -33,6 +33,7 @@ void check_ranges(const Strategy& strategy) {
   check_range("tensor", strategy.tensor, 1, 1'000'000);
   check_range("pipeline", strategy.pipeline, 1, 1'000'000);
   check_range("zero_stage", strategy.zero_stage, 0, 3);
+  check_range("shard_group", strategy.shard_group, 0, 1'000'000);
   check_range("virtual_pipeline", strategy.virtual_pipeline, 1, 1'000);
   check_range("micro_batch", strategy.micro_batch, 1, 1'000'000);
   check_range("global_batch", strategy.global_batch, 1, 1'000'000'000);
@@ -133,6 +134,19 @@ void check_activations(const Strategy& strategy, const ModelSpec& model) {
       held > 1 ? fmt::format(" and the {} micro-batches that gpipe keeps", strategy.micro_batches()) : "", most);
 }
 
+void check_shard_group(const Strategy& strategy) {
+  const int64_t group = strategy.shard_group;
+  if (group == 0) return;
+  if (strategy.zero_stage == 0) {
+    throw InputError("strategy.shard_group = {}: nothing is sharded with strategy.zero_stage = 0; use a zero_stage of 1 to 3, "
+                     "or leave shard_group out", group);
+  }
+  if (strategy.data % group != 0) {
+    throw InputError("strategy.shard_group = {}: does not divide the {} ranks of the data axis; use one of {}, or 0 for all",
+                     group, strategy.data, divisors(strategy.data));
+  }
+}
+
 }  // namespace
 
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
@@ -159,6 +173,7 @@ void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
   }
   strategy.data = data;
   check_activations(strategy, model);
+  check_shard_group(strategy);
   check_chunks(strategy, model);
 }
 
@@ -170,7 +185,6 @@ void require_trainable(const Strategy& strategy) {
         key, value, what);
   };
   if (strategy.virtual_pipeline > 1) refuse("virtual_pipeline", strategy.virtual_pipeline, "interleaved chunks");
-  if (strategy.zero_stage > 1) refuse("zero_stage", strategy.zero_stage, "sharded gradients or parameters");
 }
 
 std::string to_string(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "gpipe" : "1f1b"; }

@@ -23,12 +23,20 @@ struct Strategy {
   int64_t data = 0;                        // derived: ranks / (tensor * pipeline); 0 until derive_data was called
   // What is sharded over the data axis: nothing (0), optimizer state (1), gradients too (2), parameters too (3).
   int64_t zero_stage = 0;
+  // Ranks of the data axis that it is sharded over, neighbours, with copies in the others; 0: the whole axis.
+  int64_t shard_group = 0;
   int64_t micro_batch = 1;   // samples of a micro-batch on one data parallel replica
   int64_t global_batch = 8;  // samples of one optimizer step over all replicas
   Recompute recompute = Recompute::none;
   double bucket_mib = 25.0;  // size of a gradient bucket, MiB of fp32
 
   int64_t ranks() const { return tensor * pipeline * data; }
+  // Parts that flat buffers are cut in over the data axis.
+  int64_t shards() const { return shard_group > 0 ? shard_group : data; }
+  // Whether a rank keeps only its shard of them; one shard is no sharding.
+  bool shards_optimizer() const { return zero_stage >= 1 && shards() > 1; }
+  bool shards_gradients() const { return zero_stage >= 2 && shards() > 1; }
+  bool shards_values() const { return zero_stage >= 3 && shards() > 1; }
   // Micro-batches that one replica runs in a step (gradient accumulation).
   int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };

@@ -39,19 +39,23 @@ void write_state(const std::filesystem::path& folder, int64_t step, int64_t rank
 }
 
 void read_parameters(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters,
-                     const std::function<void(const spec::FlatEntry&, const at::Tensor&)>& sink) {
+                     const nn::FlatParameters::Sink& sink) {
   for (const spec::FlatEntry& entry : parameters.layout().entries) {
     const spec::ParameterSpec& parameter = parameters.declared(entry);
-    at::Tensor value = at::empty(entry.box.extent, at::kFloat);
-    reader.read(parameter.name, kType, parameter.shape, checkpoint::box_slice(entry.box), bytes_of(value));
-    parameters.parameter(parameter.name).value.copy_(value);
-    if (sink) sink(entry, value);
+    const spec::Range kept = parameters.kept_of(entry);
+    if (kept.size() == 0) continue;
+    at::Tensor value = at::empty({kept.size()}, at::kFloat);
+    const checkpoint::Slice slice{entry.box, {kept.begin - entry.range.begin, kept.end - entry.range.begin}};
+    reader.read(parameter.name, kType, parameter.shape, slice, bytes_of(value));
+    parameters.values(parameters.layout().buckets[entry.bucket], kept).copy_(value);
+    if (sink) sink(entry, kept, value);
   }
 }
 
 void read_state(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters, optim::Optimizer& optimizer) {
-  read_parameters(reader, parameters,
-                  [&](const spec::FlatEntry& entry, const at::Tensor& value) { optimizer.set_master(entry, value); });
+  read_parameters(reader, parameters, [&](const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value) {
+    optimizer.set_master(entry, flat, value);
+  });
   for (const optim::StateView& view : optimizer.state()) {
     const spec::ParameterSpec& parameter = parameters.declared(*view.entry);
     std::vector<Named> items = named(parameter, view);

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/reader.h"
@@ -24,6 +23,6 @@ void read_state(checkpoint::CheckpointReader& reader, nn::FlatParameters& parame
 
 // Fills parameters alone, for generation.
 void read_parameters(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters,
-                     const std::function<void(const spec::FlatEntry&, const at::Tensor&)>& sink = {});
+                     const nn::FlatParameters::Sink& sink = {});
 
 }  // namespace ridgeline::train

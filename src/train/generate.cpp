@@ -34,8 +34,7 @@ TextModel::TextModel(const spec::TrainSpec& spec, const std::filesystem::path& c
   const c10::InferenceMode no_autograd;
   const spec::Strategy& strategy = context_.strategy;
   std::vector<spec::ParameterSpec> declared = spec::declare_parameters(spec.model, strategy);
-  spec::FlatLayout layout = spec::make_flat_layout(declared, {{0, spec::unit_count(spec.model)}}, 0, 1, 0, 1,
-                                                   strategy.bucket_mib);
+  spec::FlatLayout layout = spec::make_flat_layout(declared, {{0, spec::unit_count(spec.model)}}, 0, 0, strategy);
   parameters_ = std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute,
                                                      context_.device);
   checkpoint::CheckpointReader reader(checkpoint);

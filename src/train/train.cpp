@@ -34,6 +34,12 @@ std::string describe_stages(const std::vector<spec::Range>& stages, const spec::
   return join(layers, "+");
 }
 
+std::string describe_sharding(const spec::Strategy& strategy) {
+  if (!strategy.shards_optimizer()) return "";
+  if (strategy.shards() == strategy.data) return fmt::format(" (ZeRO-{})", strategy.zero_stage);
+  return fmt::format(" (ZeRO-{} over {} ranks each)", strategy.zero_stage, strategy.shards());
+}
+
 void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platform::Device& device) {
   const spec::Strategy& strategy = spec.strategy;
   spdlog::info("model: {} parameters, {} layers, hidden {}, {} heads, vocabulary {}, sequence {}",
@@ -41,7 +47,7 @@ void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platfo
                spec.model.heads, spec.model.vocabulary, spec.model.sequence);
   spdlog::info("layout: tensor {}{} x pipeline {} ({}, layers {}) x data {}{}", strategy.tensor,
                strategy.sequence_parallel ? " (sequence parallel)" : "", strategy.pipeline, to_string(strategy.schedule),
-               describe_stages(trainer.stages(), spec.model), strategy.data, strategy.zero_stage > 0 ? " (ZeRO-1)" : "");
+               describe_stages(trainer.stages(), spec.model), strategy.data, describe_sharding(strategy));
   spdlog::info("batch: {} samples = {} micro-batches of {} on each of {} replicas; {}, recomputation {}",
                strategy.global_batch, strategy.micro_batches(), strategy.micro_batch, strategy.data,
                to_string(spec.precision.compute), to_string(strategy.recompute));
@@ -62,7 +68,7 @@ data::SampleSource open_data(const spec::TrainSpec& spec) {
 // The words of an allocator are about its source code; users need to know how much was wanted, and what to turn.
 std::optional<Failure> out_of_memory(const std::exception& error) {
   constexpr const char* kAdvice =
-      "Use a smaller strategy.micro_batch, strategy.recompute, strategy.zero_stage = 1, more tensor or pipeline ranks, "
+      "Use a smaller strategy.micro_batch, strategy.recompute, a higher strategy.zero_stage, more tensor or pipeline ranks, "
       "or a smaller model";
   const std::string text = error.what();
   const std::string wanted = "you tried to allocate ";

@@ -50,17 +50,19 @@ Trainer::Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data
 void Trainer::build_stage() {
   const int64_t stage = mesh_.coordinate(spec::Axis::pipeline);
   std::vector<spec::ParameterSpec> declared = spec::declare_parameters(spec_.model, spec_.strategy);
-  spec::FlatLayout layout = spec::make_flat_layout(declared, stages_, stage, spec_.strategy.tensor,
-                                                   mesh_.coordinate(spec::Axis::tensor), spec_.strategy.data,
-                                                   spec_.strategy.bucket_mib);
-  parameters_ = std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute, device_);
-  stage_ = std::make_unique<nn::Stage>(context_, *parameters_, stages_[stage]);
+  spec::FlatLayout layout =
+      spec::make_flat_layout(declared, stages_, stage, mesh_.coordinate(spec::Axis::tensor), spec_.strategy);
+  parameters_ = std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute, device_,
+                                                     nn::Sharding::of(spec_.strategy, mesh_.shard().rank()));
+  if (spec_.strategy.shards_gradients()) unit_shards_ = std::make_unique<optim::UnitShards>(*parameters_, mesh_);
+  stage_ = std::make_unique<nn::Stage>(context_, *parameters_, stages_[stage], unit_shards_.get());
   optimizer_ = std::make_unique<optim::Optimizer>(*parameters_, mesh_, spec_.strategy, spec_.optimizer);
-  reduction_ = std::make_unique<optim::GradientReduction>(*parameters_, mesh_, spec_.strategy.zero_stage);
+  reduction_ = std::make_unique<optim::GradientReduction>(*parameters_, mesh_, spec_.strategy);
   executor_ = std::make_unique<PipelineExecutor>(*stage_, mesh_, context_.compute, device_);
-  parameters_->initialise(spec_.training.seed, [&](const spec::FlatEntry& entry, const at::Tensor& value) {
-    optimizer_->set_master(entry, value);
-  });
+  parameters_->initialise(spec_.training.seed,
+                          [&](const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value) {
+                            optimizer_->set_master(entry, flat, value);
+                          });
 }
 
 std::vector<double> Trainer::sum_over_world(const at::Tensor& values) {
@@ -79,6 +81,7 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
   const at::Tensor loss_sum = executor_->run(
       schedule_, [&](int64_t index) { return batches_.training(number, consumed_samples_, index, scale / valid_tokens); },
       [&](int64_t unit) { reduction_->unit_finished(unit); });
+  if (unit_shards_) unit_shards_->finish_gradients();
   reduction_->finish();
 
   // The ranks of a tensor axis hold equal loss sums; each counts its share.
@@ -104,6 +107,7 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
     const double clip = spec_.optimizer.clip;
     const double shrink = clip > 0 ? std::min(1.0, clip / (result.gradient_norm + 1e-6)) : 1.0;
     optimizer_->step(updates_++, result.learning_rate, shrink / scale);
+    if (unit_shards_) unit_shards_->values_changed();
   }
   return result;
 }
@@ -165,6 +169,7 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
     }
   }
   read_state(reader, *parameters_, *optimizer_);
+  if (unit_shards_) unit_shards_->values_changed();
   loss_scale_.restore(state.at("loss_scale"));
   updates_ = state.at("updates").get<int64_t>();
   consumed_samples_ = reader.manifest().consumed_samples;

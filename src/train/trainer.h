@@ -1,6 +1,6 @@
 // Trainer: one rank's part of a training run. Its step() is the whole of a training step, in order:
 //
-//   data -> pipeline schedule (forward, backward; buckets reduced meanwhile) -> finish reductions
+//   data -> pipeline schedule (forward, backward; buckets reduced, shards gathered meanwhile) -> finish reductions
 //        -> loss and gradient norm (one small all-reduce) -> clip -> update -> gather parameters
 //
 // All ranks of the mesh must call the same methods in the same order.
@@ -16,6 +16,7 @@
 #include "optim/gradient_reduction.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
+#include "optim/unit_shards.h"
 #include "spec/train.h"
 #include "train/batches.h"
 #include "train/pipeline_executor.h"
@@ -70,6 +71,7 @@ class Trainer {
   std::vector<spec::Range> stages_;
   nn::Context context_;
   std::unique_ptr<nn::FlatParameters> parameters_;
+  std::unique_ptr<optim::UnitShards> unit_shards_;  // with ZeRO-2 and 3
   std::unique_ptr<nn::Stage> stage_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::GradientReduction> reduction_;

@@ -168,6 +168,32 @@ TEST(Memory, ZeroStageOneDividesTheOptimizerAlone) {
   EXPECT_EQ(divided.activations, whole.activations);
 }
 
+TEST(Memory, HigherZeroStagesDivideGradientsAndWeightsToo) {
+  const ModelSpec model = model_of(6);
+  Strategy strategy = strategy_of(1, 1, 4);
+  const auto at_stage = [&](int64_t zero, int64_t group) {
+    strategy.zero_stage = zero;
+    strategy.shard_group = group;
+    return device_memory(model, strategy, Precision::bf16, 0, 0);
+  };
+  const auto ratio = [](int64_t one, int64_t other) { return static_cast<double>(one) / static_cast<double>(other); };
+  const Memory whole = at_stage(0, 0), two = at_stage(2, 0), three = at_stage(3, 0), hybrid = at_stage(3, 2);
+  EXPECT_NEAR(ratio(whole.weights, two.weights), 1, 1e-2);
+  EXPECT_NEAR(ratio(whole.gradients, two.gradients), 4, 1e-2);
+  EXPECT_NEAR(ratio(whole.optimizer, two.optimizer), 4, 1e-2);
+  EXPECT_NEAR(ratio(whole.weights, three.weights), 4, 1e-2);
+  EXPECT_EQ(two.gradients, three.gradients);
+  EXPECT_NEAR(ratio(whole.weights, hybrid.weights), 2, 1e-2);
+  EXPECT_EQ(whole.buffers, 0);
+  EXPECT_EQ(three.buffers * 4, two.buffers * 6);  // fp32 gradients, and 16-bit values
+  // Two layers, and the tied embedding with its own slot; nothing like the whole model.
+  const int64_t layer = 12 * model.hidden * model.hidden, token = model.vocabulary * model.hidden;
+  EXPECT_NEAR(ratio(two.buffers, 4 * (2 * layer + token)), 1, 0.02);
+  strategy.data = 1;
+  strategy.global_batch = 2;
+  EXPECT_EQ(at_stage(3, 0).buffers, 0) << "one rank has nobody to share with";
+}
+
 // The embedding is on the first and, tied, on the last stage; nothing else is twice.
 TEST(Memory, StagesTogetherHoldTheModelAndTheTiedEmbeddingTwice) {
   ModelSpec model = model_of(6);

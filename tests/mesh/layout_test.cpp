@@ -41,6 +41,7 @@ std::vector<MeshShape> shapes() {
   for (const int64_t pipeline : {1, 2, 3, 4}) {
     for (const int64_t data : {1, 2, 3}) {
       for (const int64_t tensor : {1, 2, 4}) all.push_back({pipeline, data, tensor});
+      for (const int64_t group : {1, 2}) all.push_back({pipeline, 2 * data, 2, group});
     }
   }
   return all;
@@ -88,6 +89,17 @@ TEST(PlanGroups, SharesTheWorldWhereAnAxisIsAll) {
   const auto plan = plan_groups({.data = 4}, 2);
   EXPECT_EQ(plan[static_cast<std::size_t>(Role::world)].shares_with, -1);
   EXPECT_EQ(plan[static_cast<std::size_t>(Role::data)].shares_with, static_cast<int>(Role::world));
+}
+
+TEST(PlanGroups, CutsTheDataAxisInShardsAndReplicas) {
+  const MeshShape shape{.pipeline = 1, .data = 4, .tensor = 2, .shard_group = 2};
+  const auto plan = plan_groups(shape, 5);
+  EXPECT_THAT(plan[static_cast<std::size_t>(Role::shard)].members, ElementsAre(5, 7));
+  EXPECT_THAT(plan[static_cast<std::size_t>(Role::replicas)].members, ElementsAre(1, 5));
+  const auto whole = plan_groups({.data = 4}, 2);
+  EXPECT_EQ(whole[static_cast<std::size_t>(Role::shard)].members, whole[static_cast<std::size_t>(Role::data)].members);
+  EXPECT_EQ(whole[static_cast<std::size_t>(Role::shard)].shares_with, static_cast<int>(Role::world));
+  EXPECT_THAT(whole[static_cast<std::size_t>(Role::replicas)].members, ElementsAre(2));
 }
 
 TEST(PlanGroups, TiesFirstAndLastStage) {

@@ -25,7 +25,7 @@ TEST(FlatParameters, InitialValuesAreTheSameInEverySharding) {
   const spec::ModelSpec model = small_model();
   const int64_t units = spec::unit_count(model);
   FlatParameters whole = make(model, {{0, units}}, 0, 1, 0, 1, at::kFloat);
-  whole.initialise(42, [](const spec::FlatEntry&, const at::Tensor&) {});
+  whole.initialise(42, [](const auto&...) {});
   const std::vector<std::vector<spec::Range>> cuts = {{{0, units}}, {{0, 2}, {2, units}}};
   for (const auto& stages : cuts) {
     for (const int64_t tensor : {1, 2, 4}) {
@@ -33,7 +33,7 @@ TEST(FlatParameters, InitialValuesAreTheSameInEverySharding) {
       for (int64_t stage = 0; stage < static_cast<int64_t>(stages.size()); ++stage) {
         for (int64_t rank = 0; rank < tensor; ++rank) {
           FlatParameters part = make(model, stages, stage, tensor, rank, 3, at::kFloat);
-          part.initialise(42, [](const spec::FlatEntry&, const at::Tensor&) {});
+          part.initialise(42, [](const auto&...) {});
           for (const spec::FlatEntry& entry : part.layout().entries) {
             const std::string& name = part.declared(entry).name;
             const at::Tensor expected = slice_of(whole.parameter(name).value, entry.box);
@@ -53,7 +53,7 @@ TEST(FlatParameters, InitialValuesAreTheSameInEverySharding) {
 TEST(FlatParameters, InitialValuesHaveTheDeclaredMoments) {
   const spec::ModelSpec model = spec::model_preset("gpt-tiny");
   FlatParameters parameters = make(model, {{0, spec::unit_count(model)}}, 0, 1, 0, 1, at::kFloat);
-  parameters.initialise(1, [](const spec::FlatEntry&, const at::Tensor&) {});
+  parameters.initialise(1, [](const auto&...) {});
   for (const spec::ParameterSpec& parameter : parameters.declared()) {
     const at::Tensor value = parameters.parameter(parameter.name).value.to(at::kDouble).view({-1});
     if (parameter.initial != spec::Initial::normal) {
@@ -76,8 +76,8 @@ TEST(FlatParameters, SeedsAndNamesGiveOtherValues) {
   const spec::ModelSpec model = small_model();
   FlatParameters one = make(model, {{0, spec::unit_count(model)}}, 0, 1, 0, 1, at::kFloat);
   FlatParameters two = make(model, {{0, spec::unit_count(model)}}, 0, 1, 0, 1, at::kFloat);
-  one.initialise(1, [](const spec::FlatEntry&, const at::Tensor&) {});
-  two.initialise(2, [](const spec::FlatEntry&, const at::Tensor&) {});
+  one.initialise(1, [](const auto&...) {});
+  two.initialise(2, [](const auto&...) {});
   const auto value = [](const FlatParameters& of, const char* name) { return of.parameter(name).value; };
   EXPECT_FALSE(at::equal(value(one, "layers.0.mlp.up.weight"), value(two, "layers.0.mlp.up.weight")));
   EXPECT_FALSE(at::equal(value(one, "layers.0.mlp.up.weight"), value(one, "layers.1.mlp.up.weight")));
@@ -87,9 +87,10 @@ TEST(FlatParameters, MastersAreNotRounded) {
   const spec::ModelSpec model = small_model();
   FlatParameters parameters = make(model, {{0, spec::unit_count(model)}}, 0, 1, 0, 1, at::kBFloat16);
   int64_t rounded = 0;
-  parameters.initialise(7, [&](const spec::FlatEntry& entry, const at::Tensor& master) {
+  parameters.initialise(7, [&](const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& master) {
     const spec::ParameterSpec& parameter = parameters.declared(entry);
-    EXPECT_TRUE(at::equal(master, initial_value(parameter, entry.box, 7))) << parameter.name;
+    EXPECT_EQ(flat, entry.range);
+    EXPECT_TRUE(at::equal(master, initial_value(parameter, entry.box, 7).view({-1}))) << parameter.name;
     if (!at::equal(master, master.to(at::kBFloat16).to(at::kFloat))) ++rounded;
   });
   EXPECT_GT(rounded, 0);
@@ -111,7 +112,7 @@ TEST(FlatParameters, ViewsAreDisjointAndPaddingStaysZero) {
     view.value.fill_(1);
     view.gradient.fill_(2);
   }
-  const at::Tensor values = parameters.values(), gradients = parameters.gradients();
+  const at::Tensor values = parameters.kept_values(), gradients = parameters.kept_gradients();
   int64_t held = 0;
   for (const spec::FlatEntry& entry : parameters.layout().entries) held += entry.box.elements();
   EXPECT_EQ(values.sum(at::kDouble).item<double>(), static_cast<double>(held));

@@ -68,6 +68,34 @@ TEST(Evaluator, MemoryIsThatOfTheExactAccount) {
   }
 }
 
+TEST(Evaluator, ShardedMemoryIsThatOfTheExactAccount) {
+  for (const bool tied : {true, false}) {
+    spec::ModelSpec model = spec::model_preset("gpt-22b");
+    model.tied = tied;
+    Evaluator of_model(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
+    for (const auto& [pipeline, zero, group] :
+         {std::tuple{1, 2, 0}, {1, 3, 0}, {1, 3, 2}, {4, 2, 0}, {4, 3, 2}, {5, 3, 0}, {16, 3, 0}}) {
+      spec::Strategy strategy = strategy_of(model, 2, pipeline, 8 * pipeline, 64);
+      strategy.zero_stage = zero;
+      strategy.shard_group = group;
+      const std::vector<StageReport> stages = of_model.stages(strategy);
+      const Prediction whole = of_model.predict(strategy);
+      EXPECT_DOUBLE_EQ(whole.time.total(), whole.step_seconds);
+      for (int64_t stage = 0; stage < pipeline; ++stage) {
+        const cost::Memory exact = cost::device_memory(model, strategy, spec::Precision::bf16, stage, 0);
+        const StageMemory& fast = stages[stage].memory;
+        EXPECT_NEAR(fast.weights / exact.weights, 1.0, 1e-3);
+        EXPECT_NEAR(fast.gradients / exact.gradients, 1.0, 1e-3);
+        EXPECT_NEAR(fast.optimizer / exact.optimizer, 1.0, 1e-3);
+        spec::Strategy unsharded = strategy;
+        unsharded.zero_stage = 1;
+        const double buffers = fast.buffers - of_model.stages(unsharded)[stage].memory.buffers;
+        EXPECT_NEAR(buffers / exact.buffers, 1.0, 1e-3) << pipeline << ' ' << zero << ' ' << stage << ' ' << tied;
+      }
+    }
+  }
+}
+
 TEST(Evaluator, FullestStageIsTheFullest) {
   const spec::ModelSpec model = spec::model_preset("gpt-175b");
   Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);

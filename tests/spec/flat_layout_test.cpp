@@ -57,6 +57,54 @@ TEST_P(FlatLayoutTest, HoldsEveryParameterOfTheStageOnceInItsOwnKindOfBucket) {
   }
 }
 
+// By units: groups are contiguous, of one set of units; their places in the working buffer are disjoint wherever two can be
+// at work, or one at work and the next on its way.
+TEST_P(FlatLayoutTest, ByUnitsGivesNeighboursPlacesOfTheirOwn) {
+  const Case& c = GetParam();
+  ModelSpec model;
+  model.tied = c.tied;
+  Strategy strategy;
+  strategy.tensor = c.tensor;
+  strategy.sequence_parallel = c.sequence_parallel;
+  const auto parameters = declare_parameters(model, strategy);
+  std::vector<Range> stages;
+  for (int64_t s = 0; s < c.pipeline; ++s) stages.push_back(split_range(unit_count(model), c.pipeline, s));
+  for (int64_t s = 0; s < c.pipeline; ++s) {
+    const FlatLayout layout = make_flat_layout(parameters, stages, s, c.tensor, 0, c.data, c.bucket_mib, true);
+    int64_t next = 0;
+    std::map<int64_t, std::vector<Range>> places;  // by unit
+    for (const FlatGroup& group : layout.groups) {
+      EXPECT_EQ(group.range.begin, next);
+      next = group.range.end;
+      EXPECT_LE(group.range.size(), layout.slots[group.slot].size());
+      for (int64_t b = group.buckets.begin; b < group.buckets.end; ++b) {
+        const FlatBucket& bucket = layout.buckets[b];
+        EXPECT_EQ(&layout.groups[bucket.group], &group);
+        EXPECT_EQ(bucket.range.size() % c.data, 0);
+        const int64_t begin = layout.working_begin(bucket);
+        EXPECT_LE(begin + bucket.range.size(), layout.working_elements());
+        for (const int64_t unit : group.units) places[unit].push_back({begin, begin + bucket.range.size()});
+      }
+    }
+    EXPECT_EQ(next, layout.elements);
+    for (const FlatEntry& entry : layout.entries) {
+      std::vector<int64_t> here;
+      for (const int64_t unit : parameters[entry.parameter].units) {
+        if (unit >= stages[s].begin && unit < stages[s].end) here.push_back(unit);
+      }
+      EXPECT_EQ(layout.groups[layout.buckets[entry.bucket].group].units, here) << parameters[entry.parameter].name;
+    }
+    for (int64_t unit = stages[s].begin; unit + 1 < stages[s].end; ++unit) {
+      for (const Range& mine : places[unit]) {
+        for (const Range& other : places[unit + 1]) {
+          const bool shared = mine == other && layout.slots.size() > 2 && mine.begin >= layout.slots[2].begin;
+          EXPECT_TRUE(shared || intersection(mine, other).size() == 0) << "units " << unit << " and " << unit + 1;
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, FlatLayoutTest,
                          testing::Values(Case{1, 1, 1, false, true, 25}, Case{2, 2, 1, false, true, 0.1},
                                          Case{2, 3, 2, true, true, 0.1}, Case{4, 4, 3, true, false, 1e-9},

@@ -91,6 +91,8 @@ TEST(DeriveData, ChecksRanges) {
   EXPECT_THAT(error({.tensor = 0}, 1), HasSubstr("strategy.tensor = 0: expected 1 to"));
   EXPECT_THAT(error({.pipeline = -1}, 1), HasSubstr("strategy.pipeline = -1"));
   EXPECT_THAT(error({.zero_stage = 4}, 1), HasSubstr("strategy.zero_stage = 4: expected 0 to 3"));
+  EXPECT_THAT(error({.shard_group = 2}, 4), HasSubstr("strategy.shard_group = 2: nothing is sharded with"));
+  EXPECT_THAT(error({.zero_stage = 3, .shard_group = 3}, 4), HasSubstr("strategy.shard_group = 3: does not divide the 4 ranks"));
   EXPECT_THAT(error({.micro_batch = 0}, 1), HasSubstr("strategy.micro_batch = 0"));
   EXPECT_THAT(error({.bucket_mib = 0}, 1), HasSubstr("strategy.bucket_mib = 0"));
   EXPECT_THAT(error({}, 0), HasSubstr("0 ranks cannot be cut"));

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
+#include <random>
 
 #include "train/small_run.h"
 
@@ -16,7 +19,7 @@ using spec::ScheduleKind;
 // A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
 struct Layout {
   int64_t tensor, pipeline, data;
-  std::string switches;  // of: sp, zero, gpipe, selective, full, mb2, untied, dropout, uneven, tiny_buckets, bf16, fp16,
+  std::string switches;  // of: sp, zero (1), zero2, zero3, hybrid (shards over two ranks), gpipe, selective, full, mb2, untied, dropout, uneven, tiny_buckets, bf16, fp16,
                          // gloo: instead of shared memory
 
   bool has(const std::string& word) const { return (" " + switches + " ").find(" " + word + " ") != std::string::npos; }
@@ -32,7 +35,8 @@ spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
   spec.strategy.tensor = layout.tensor;
   spec.strategy.pipeline = layout.pipeline;
   spec.strategy.sequence_parallel = layout.has("sp");
-  spec.strategy.zero_stage = layout.has("zero") ? 1 : 0;
+  spec.strategy.zero_stage = layout.has("zero3") ? 3 : layout.has("zero2") ? 2 : layout.has("zero") ? 1 : 0;
+  spec.strategy.shard_group = layout.has("hybrid") ? 2 : 0;
   if (layout.has("gpipe")) spec.strategy.schedule = ScheduleKind::gpipe;
   if (layout.has("selective")) spec.strategy.recompute = Recompute::selective;
   if (layout.has("full")) spec.strategy.recompute = Recompute::full;
@@ -86,17 +90,16 @@ Bounds bounds_of(const Layout& layout) {
   return {1e-5, 1e-5};
 }
 
-class ParityTest : public testing::TestWithParam<Layout> {};
-
-TEST_P(ParityTest, EqualsOneRank) {
-  const Layout& layout = GetParam();
+// The largest relative errors of losses and gradient norms.
+Bounds expect_equal_to_one_rank(const Layout& layout) {
   const History& expected = one_rank(layout);
   mesh::MeshOptions options = mesh::rank_options();
   if (layout.has("gloo")) options.back_end = mesh::BackEndKind::gloo;
   const History actual =
       train_layout(spec_of(layout, token_file()), layout.tensor * layout.pipeline * layout.data, options);
   const Bounds bounds = bounds_of(layout);
-  ASSERT_EQ(actual.loss.size(), expected.loss.size());
+  EXPECT_EQ(actual.loss.size(), expected.loss.size());
+  if (actual.loss.size() != expected.loss.size()) return {};
   double worst_loss = 0, worst_norm = 0;
   for (size_t step = 0; step < expected.loss.size(); ++step) {
     const double loss_error = std::abs(actual.loss[step] / expected.loss[step] - 1);
@@ -107,8 +110,54 @@ TEST_P(ParityTest, EqualsOneRank) {
     worst_norm = std::max(worst_norm, norm_error);
   }
   EXPECT_NEAR(actual.held_out / expected.held_out, 1.0, bounds.loss);
-  RecordProperty("worst_loss_error", std::to_string(worst_loss));
-  RecordProperty("worst_norm_error", std::to_string(worst_norm));
+  return {worst_loss, worst_norm};
+}
+
+class ParityTest : public testing::TestWithParam<Layout> {};
+
+TEST_P(ParityTest, EqualsOneRank) {
+  const Bounds worst = expect_equal_to_one_rank(GetParam());
+  RecordProperty("worst_loss_error", std::to_string(worst.loss));
+  RecordProperty("worst_norm_error", std::to_string(worst.gradient_norm));
+}
+
+// A legal product of all axes and switches on up to 8 ranks.
+Layout random_layout(std::mt19937_64& random) {
+  const auto draw = [&](std::vector<int64_t> from) { return from[random() % from.size()]; };
+  const auto coin = [&] { return random() % 2 == 0; };
+  Layout layout{draw({1, 2, 4}), draw({1, 2, 4}), 1, ""};
+  while (layout.tensor * layout.pipeline > 8) layout.pipeline /= 2;
+  layout.data = draw({1, 2, 4, 8});
+  while (layout.tensor * layout.pipeline * layout.data > 8) layout.data /= 2;
+  std::vector<std::string> words;
+  const std::vector<std::string> zero = {"", "zero", "zero2", "zero3"};
+  words.push_back(zero[random() % 4]);
+  if (!words[0].empty() && layout.data >= 2 && coin()) words.push_back("hybrid");
+  if (layout.tensor > 1 && coin()) words.push_back("sp");
+  if (layout.pipeline > 1 && coin()) words.push_back("gpipe");
+  if (layout.pipeline > 1 && coin()) words.push_back("uneven");
+  if (layout.data <= 4 && coin()) words.push_back("mb2");
+  const std::vector<std::string> recompute = {"", "selective", "full"};
+  words.push_back(recompute[random() % 3]);
+  for (const char* word : {"untied", "dropout", "tiny_buckets"}) {
+    if (coin()) words.push_back(word);
+  }
+  for (const std::string& word : words) layout.switches += word.empty() ? "" : (layout.switches.empty() ? "" : " ") + word;
+  return layout;
+}
+
+// RIDGELINE_PARITY_SEED repeats a run, RIDGELINE_PARITY_LAYOUTS asks for more of them.
+TEST(RandomParity, ProductsOfAllAxesEqualOneRank) {
+  const char* wish = std::getenv("RIDGELINE_PARITY_SEED");
+  const char* count = std::getenv("RIDGELINE_PARITY_LAYOUTS");
+  const uint64_t seed = wish != nullptr ? std::stoull(wish) : std::random_device()();
+  std::mt19937_64 random(seed);
+  std::printf("RIDGELINE_PARITY_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  for (int index = 0; index < (count != nullptr ? std::stoi(count) : 6); ++index) {
+    const Layout layout = random_layout(random);
+    SCOPED_TRACE(fmt::format("layout {} of seed {}: {}", index, seed, layout.name()));
+    expect_equal_to_one_rank(layout);
+  }
 }
 
 TEST(ParityReference, LearnsSomething) {
@@ -140,15 +189,33 @@ INSTANTIATE_TEST_SUITE_P(
         Layout{1, 2, 4, "zero mb2 tiny_buckets"}),
     [](const auto& info) { return info.param.name(); });
 
+// Sharded gradients and parameters, alone and in products with every other axis.
+INSTANTIATE_TEST_SUITE_P(
+    Sharded, ParityTest,
+    testing::Values(
+        Layout{1, 1, 1, "zero3"}, Layout{1, 1, 2, "zero2"}, Layout{1, 1, 2, "zero3"}, Layout{1, 1, 2, "zero3 untied"},
+        Layout{1, 1, 2, "zero2 mb2 dropout"}, Layout{1, 1, 4, "zero2 full"},
+        Layout{1, 1, 4, "zero3 selective dropout"}, Layout{1, 1, 8, "zero3"}, Layout{1, 2, 2, "zero2 gpipe"},
+        Layout{1, 2, 2, "zero3"}, Layout{1, 2, 2, "zero3 gpipe untied"}, Layout{1, 4, 2, "zero3 full dropout"},
+        Layout{1, 4, 2, "zero2 uneven untied"}, Layout{2, 1, 2, "zero2 sp"}, Layout{2, 1, 2, "zero3 sp untied"},
+        Layout{4, 1, 2, "zero3"}, Layout{2, 2, 2, "zero2 sp selective"}, Layout{2, 2, 2, "zero3 sp dropout"},
+        Layout{2, 2, 2, "zero3 sp full gpipe untied"}, Layout{1, 1, 4, "zero hybrid"}, Layout{1, 1, 4, "zero2 hybrid"},
+        Layout{1, 1, 4, "zero3 hybrid"}, Layout{1, 1, 8, "zero3 hybrid untied"}, Layout{1, 2, 4, "zero3 hybrid gpipe"},
+        Layout{2, 1, 4, "zero3 hybrid sp full"}, Layout{2, 1, 4, "zero hybrid sp"}, Layout{1, 2, 4, "zero2 hybrid"}),
+    [](const auto& info) { return info.param.name(); });
+
 INSTANTIATE_TEST_SUITE_P(OnGloo, ParityTest,
                          testing::Values(Layout{2, 1, 2, "sp zero tiny_buckets gloo"}, Layout{1, 2, 1, "gpipe gloo"},
-                                         Layout{2, 2, 1, "bf16 sp gloo"}),
+                                         Layout{2, 2, 1, "bf16 sp gloo"}, Layout{1, 2, 2, "zero3 gloo"},
+                                         Layout{1, 1, 4, "zero2 hybrid gloo"}),
                          [](const auto& info) { return info.param.name(); });
 
 INSTANTIATE_TEST_SUITE_P(LowPrecision, ParityTest,
                          testing::Values(Layout{1, 1, 2, "bf16 zero"}, Layout{2, 1, 1, "bf16 sp"}, Layout{1, 2, 1, "bf16 full"},
                                          Layout{2, 2, 2, "bf16 sp zero"}, Layout{2, 1, 2, "fp16 zero"},
-                                         Layout{1, 2, 2, "fp16 selective"}, Layout{2, 2, 1, "fp16 sp gpipe"}),
+                                         Layout{1, 2, 2, "fp16 selective"}, Layout{2, 2, 1, "fp16 sp gpipe"},
+                                         Layout{2, 2, 2, "bf16 zero3 sp"}, Layout{1, 1, 4, "bf16 zero2 hybrid"},
+                                         Layout{1, 2, 2, "fp16 zero3 full"}),
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace

@@ -97,7 +97,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"tied_stages", spec::Precision::fp32, 4, 2, 2, 0, 1, 4, 1, 2, 1},
                     Case{"untied", spec::Precision::fp32, 2, 1, 1, 1, 0, 3, 1, 3, 0},
                     Case{"bf16", spec::Precision::bf16, 4, 1, 2, 1, 1, 2, 2, 1, 0},
-                    Case{"fp16", spec::Precision::fp16, 2, 2, 1, 0, 1, 2, 1, 1, 1}),
+                    Case{"fp16", spec::Precision::fp16, 2, 2, 1, 0, 1, 2, 1, 1, 1},
+                    Case{"zero3_to_tensor", spec::Precision::fp32, 4, 1, 1, 3, 1, 4, 4, 1, 0},
+                    Case{"tensor_to_zero3", spec::Precision::fp32, 4, 4, 1, 0, 1, 4, 1, 1, 3},
+                    Case{"zero3_all_axes_bf16", spec::Precision::bf16, 8, 2, 2, 3, 1, 4, 1, 1, 2},
+                    Case{"zero2_to_zero3_fp16", spec::Precision::fp16, 2, 1, 1, 2, 0, 8, 1, 2, 3}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Resume, OfAnotherModelNamesTensorAndShapes) {
