@@ -119,6 +119,7 @@ TEST_F(Config, EveryFieldIsWritten) {
       [](TrainSpec& s) { s.strategy.stage_layers = {5}; },
       [](TrainSpec& s) { s.strategy.virtual_pipeline = 2; },
       [](TrainSpec& s) { s.strategy.zero_stage = 1; },
+      [](TrainSpec& s) { s.strategy.shard_group = 1; },
       [](TrainSpec& s) { s.strategy.micro_batch = 5; },
       [](TrainSpec& s) { s.strategy.global_batch = 5; },
       [](TrainSpec& s) { s.strategy.recompute = Recompute::selective; },
