@@ -1,15 +1,16 @@
 // How many trials a search of a recorded table takes: ours with the simulator as its prior, and blind.
 //
-//   bench_tune_replay TABLE --model gpt-175b --machine selene --devices 512 --global-batch 1536 [--seeds 20] [--trials
-//   200]
+//   bench_tune_replay TABLE --model gpt-175b --machine selene --devices 512 --global-batch 1536
 //
 // Prints a line for each search and seed, "SEARCH SEED within1 within5 failures later_failures best", which
 // bench/tune_replay.py sets beside those of other tuners: the trial at which 1 % and 5 % of the table's best were
-// reached (0: never), failures, those after the first ten, best time over the table's best.
+// reached (0: never), failures, those after the first ten, best time over the table's best. With --latency instead: how
+// long the last 100 of 1,000 suggestions took, and the longest of all, with --slots trials at once.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 
 #include "search/tune/guesses.h"
 #include "search/tune/replay.h"
@@ -53,17 +54,22 @@ Score replay_search(const search::Replay& replay, const std::vector<search::Gues
   return score;
 }
 
-void print_latency(const search::Replay& replay, const std::vector<search::Guess>& guesses, double limit_bytes) {
+void print_latency(const search::Replay& replay, const std::vector<search::Guess>& guesses, double limit_bytes,
+                   size_t slots) {
   search::SearchOptions options;
   options.limit_bytes = limit_bytes;
   search::Searcher searcher(replay.points, guesses, options);
   std::vector<double> milliseconds;
+  std::deque<size_t> running;
   for (int trial = 0; trial < 1000; ++trial) {
     const auto start = std::chrono::steady_clock::now();
     const auto point = searcher.ask();
     milliseconds.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     if (!point) break;
-    searcher.tell(replay.trial(*point, limit_bytes));
+    running.push_back(*point);
+    if (running.size() < slots) continue;
+    searcher.tell(replay.trial(running.front(), limit_bytes));
+    running.pop_front();
   }
   const double longest = *std::max_element(milliseconds.begin(), milliseconds.end());
   std::vector<double> last(milliseconds.end() - std::min<ptrdiff_t>(100, milliseconds.size()), milliseconds.end());
@@ -78,6 +84,7 @@ int main(int count, char** arguments) {
   std::string table, model_name = "gpt-175b", machine_name = "selene", program;
   int64_t devices = 512, global_batch = 1536;
   int seeds = 20, trials = 200;
+  size_t slots = 1;
   bool trace = false, only_prior = false, only_blind = false, latency = false;
   CLI::App app("Trials that a search of a recorded table takes");
   app.add_option("table", table)->required();
@@ -92,6 +99,7 @@ int main(int count, char** arguments) {
   app.add_flag("--prior", only_prior);
   app.add_flag("--blind", only_blind);
   app.add_flag("--latency", latency);
+  app.add_option("--slots", slots);
   CLI11_PARSE(app, count, arguments);
   try {
     const spec::ModelSpec model = spec::model_preset(model_name);
@@ -107,7 +115,7 @@ int main(int count, char** arguments) {
       if (row.outcome == search::Outcome::ok) fastest = std::min(fastest, row.step_seconds);
     }
     if (latency) {
-      print_latency(replay, only_blind ? std::vector<search::Guess>() : guesses, limit_bytes);
+      print_latency(replay, only_blind ? std::vector<search::Guess>() : guesses, limit_bytes, slots);
       return 0;
     }
     for (int seed = 0; seed < seeds; ++seed) {

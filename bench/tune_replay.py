@@ -160,7 +160,10 @@ def main():
             scores = ours(arguments, table, name)
         else:
             search = {"optuna": optuna, "deephyper": deephyper}[name]
-            scores = [search(table, arguments.trials, seed) for seed in range(arguments.seeds)]
+            scores = []
+            for seed in range(arguments.seeds):
+                scores.append(search(table, arguments.trials, seed))
+                print(f"{name} seed {seed}: {vars(scores[-1])}", file=sys.stderr, flush=True)
         title = {"prior": "Ridgeline", "blind": "Ridgeline, blind", "optuna": "Optuna (TPE)", "deephyper": "DeepHyper (CBO)"}
         report(title[name], scores, arguments.trials, time.monotonic() - start)
 
