@@ -146,6 +146,10 @@ int run(const Arguments& arguments) {
   const bool only_shows = arguments.wants_status || arguments.top > 0 || !arguments.format.empty();
   if (!only_shows) return tune(arguments);
   const study::Problem problem = problem_of(arguments);
+  if (!std::filesystem::exists(problem.file().store)) {
+    throw InputError("{}: there is no such study yet; `ridgeline tune {}` begins it", problem.file().store,
+                     arguments.study);
+  }
   study::StudyStore store(problem.file().store);
   print(arguments, problem, store);
   return kDone;

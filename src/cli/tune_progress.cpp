@@ -70,8 +70,24 @@ void TuneProgress::erase() {
   drawn_lines_ = 0;
 }
 
-void TuneProgress::resumed(size_t ended, size_t open) {
-  line(fmt::format("going on with {}: {} trials have ended, {} were under way", problem_.file().store, ended, open));
+bool TuneProgress::count(const study::TrialRecord& trial) {
+  ++ended_;
+  if (trial.outcome != Outcome::ok) {
+    failed_ += trial.outcome == Outcome::stopped_early ? 0 : 1;
+    return false;
+  }
+  const double cost = trial.costs.front();
+  if (best_cost_ > 0 && cost >= best_cost_) return false;
+  best_cost_ = cost;
+  return true;
+}
+
+void TuneProgress::resumed(const std::vector<study::TrialRecord>& trials) {
+  for (const study::TrialRecord& trial : trials) {
+    if (trial.has_ended()) count(trial);
+  }
+  line(fmt::format("going on with {}: {} trials have ended, {} were under way", problem_.file().store, ended_,
+                   static_cast<int64_t>(trials.size()) - ended_));
 }
 
 void TuneProgress::started(const study::TrialRecord& trial, const search::Point&) {
@@ -84,10 +100,9 @@ void TuneProgress::retried(const study::TrialRecord& trial, const std::string& w
 }
 
 void TuneProgress::ended(const study::TrialRecord& trial, const search::Point&) {
-  ++ended_;
+  const bool is_best = count(trial);
   const size_t point = problem_.point_of(trial);
   if (trial.outcome != Outcome::ok && trial.outcome != Outcome::stopped_early) {
-    ++failed_;
     std::string missing;
     if (trial.missing_bytes > 0) missing = fmt::format(" (missing {})", format_bytes(trial.missing_bytes));
     line(fmt::format("trial {:4}  {:>14}{}  {}{}", trial.number, search::to_string(trial.outcome), missing,
@@ -95,8 +110,6 @@ void TuneProgress::ended(const study::TrialRecord& trial, const search::Point&) 
     return;
   }
   const double cost = trial.costs.front();
-  const bool is_best = trial.outcome == Outcome::ok && (best_cost_ == 0 || cost < best_cost_);
-  if (is_best) best_cost_ = cost;
   std::string mark = is_best ? "  best so far" : "";
   if (trial.outcome == Outcome::stopped_early) mark = "  stopped early";
   line(fmt::format("trial {:4}  {:>14}  {}{}", trial.number, cost_text(problem_.file().goals.front(), cost),

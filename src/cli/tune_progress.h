@@ -15,7 +15,7 @@ class TuneProgress : public study::TuneListener {
   TuneProgress(const study::Problem& problem, bool is_live);
   ~TuneProgress() override;  // takes the table away
 
-  void resumed(size_t ended, size_t open) override;
+  void resumed(const std::vector<study::TrialRecord>& trials) override;
   void started(const study::TrialRecord& trial, const search::Point& point) override;
   void retried(const study::TrialRecord& trial, const std::string& why) override;
   void ended(const study::TrialRecord& trial, const search::Point& point) override;
@@ -26,6 +26,7 @@ class TuneProgress : public study::TuneListener {
 
  private:
   void line(const std::string& text);
+  bool count(const study::TrialRecord& trial);  // whether it is the best so far
   void erase();
   std::string running_line(const study::MeasuredRun& run, double now) const;
 

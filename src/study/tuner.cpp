@@ -66,7 +66,7 @@ void Tuner::restore() {
     store_.end_run(run->record());
     run->forget();
   }
-  if (!trials_.empty()) listener_.resumed(ended.size(), active_.size());
+  if (!trials_.empty()) listener_.resumed(trials_);
 }
 
 void Tuner::restore_open(const TrialRecord& trial, const std::vector<RunRecord>& runs) {

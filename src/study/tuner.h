@@ -18,7 +18,8 @@ namespace ridgeline::study {
 class TuneListener {
  public:
   virtual ~TuneListener() = default;
-  virtual void resumed(size_t ended, size_t open) = 0;
+  // `trials`: all that the store holds.
+  virtual void resumed(const std::vector<TrialRecord>& trials) = 0;
   virtual void started(const TrialRecord& trial, const search::Point& point) = 0;
   virtual void retried(const TrialRecord& trial, const std::string& why) = 0;
   virtual void ended(const TrialRecord& trial, const search::Point& point) = 0;

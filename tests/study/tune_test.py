@@ -91,6 +91,9 @@ class Tune(StudyTest):
         self.assertEqual(len(self.result(study)["trials"]), 20)
         self.assert_in_order()
 
+    def test_status_before_the_start(self):
+        self.assertIn("there is no such study yet", self.tune(self.write(), "--status", code=2)[1])
+
     def test_two_tuners(self):
         study = self.write(trials=20)
         first = self.start(study, FAKE_PAUSE="100")
