@@ -101,7 +101,7 @@ class SlurmStepExecutor : public Executor {
     for (int i = 0; i < kPatienceSeconds * 20 && waitpid(found->second.leader, nullptr, WNOHANG) == 0; ++i) {
       nanosleep(&pause, nullptr);
     }
-    cancel_steps(found->second.name);
+    cancel_steps(found->second.name, found->second.mark);
     end_process(found->second.leader, found->second.mark);
     give_back(found);
   }
@@ -109,7 +109,7 @@ class SlurmStepExecutor : public Executor {
   std::optional<std::string> recover(const RunOrder& order, const std::string& handle) override {
     const pid_t leader = static_cast<pid_t>(std::strtol(handle.c_str(), nullptr, 10));
     if (leader > 1 && identity_of(leader) == handle) kill(leader, SIGTERM);
-    cancel_steps(order.name());
+    cancel_steps(order.name(), order.mark());
     kill_marked(order.mark());
     return std::nullopt;
   }
@@ -127,8 +127,9 @@ class SlurmStepExecutor : public Executor {
     running_.erase(run);
   }
 
-  // Steps that srun has lost: looked for by name until Slurm knows of none.
-  void cancel_steps(const std::string& name) const {
+  // Steps that srun has lost: looked for by name until Slurm knows of none. Where Slurm has no control groups it loses
+  // processes whose parents it has killed, and then waits for them: those on this machine are found by their mark.
+  void cancel_steps(const std::string& name, const std::string& mark) const {
     const timespec pause{0, 200'000'000};
     for (int i = 0; i < kPatienceSeconds * 5; ++i) {
       const auto steps = output_of({"squeue", "--steps", "--noheader", "--format=%i %j", "--jobs=" + job_});
@@ -140,6 +141,7 @@ class SlurmStepExecutor : public Executor {
         output_of({"scancel", "--signal=KILL", line.substr(0, blank)});
       }
       if (!found) return;
+      if (i >= 5) kill_marked(mark);  // not at once: srun is one of them, and may be about to end the step itself
       nanosleep(&pause, nullptr);
     }
     throw Failure("Slurm still has a step {} of job {} after {} s of cancelling it", name, job_, kPatienceSeconds);
