@@ -139,7 +139,7 @@ void check_shard_group(const Strategy& strategy) {
   }
   if (strategy.data % group != 0) {
     throw InputError("strategy.shard_group = {}: does not divide the {} ranks of the data axis; use one of {}, or 0 for all",
-                     group, strategy.data, divisors(strategy.data));
+                     group, strategy.data, divisor_list(strategy.data));
   }
 }
 
