@@ -12,6 +12,7 @@ inline void add_set_option(CLI::App& command, std::vector<std::string>& sets, co
   command.add_option("--set", sets, "KEY=VALUE, over what " + over_what + " says; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
