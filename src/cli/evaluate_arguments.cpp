@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/set_option.h"
 #include "cli/train_arguments.h"
 #include "launch/environment.h"
 
@@ -16,12 +17,7 @@ void add_evaluate_arguments(CLI::App& command, EvaluateArguments& arguments) {
       .add_option("--samples", arguments.samples, "held-out samples; 0: all (default: evaluation.samples of the run)")
       ->check(CLI::Range(0.0, 1e12));
   command.add_flag("--json", arguments.wants_json, "print one JSON document");
-  command
-      .add_option("--set", arguments.sets,
-                  "KEY=VALUE, over the saved config, such as data.validation_path=other or strategy.tensor=2")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_set_option(command, arguments.sets, "the saved config");
 }
 
 SavedRun load(const EvaluateArguments& arguments, int ranks) {

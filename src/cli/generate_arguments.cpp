@@ -1,5 +1,6 @@
 #include "cli/generate_arguments.h"
 
+#include "cli/set_option.h"
 #include "core/error.h"
 #include "data/tokenize.h"
 #include "launch/environment.h"
@@ -42,10 +43,7 @@ void add_generate_arguments(CLI::App& command, GenerateArguments& arguments) {
   add_sampling(command, arguments);
   command.add_flag("--stop-at-end", arguments.stop_at_end, "stop where the model ends the document");
   command.add_flag("--json", arguments.wants_json, "print one JSON document");
-  command.add_option("--set", arguments.sets, "KEY=VALUE, over the saved config, such as training.device=cpu")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_set_option(command, arguments.sets, "the saved config");
 }
 
 SavedRun load(const GenerateArguments& arguments) {

@@ -9,7 +9,6 @@ namespace ridgeline::cli {
 
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
-inline constexpr int kWrongInput = 2;
 inline constexpr int kInterrupted = 3;
 
 int guarded(const std::function<int()>& body);

@@ -4,226 +4,182 @@
 
 #include "cli/commands.h"
 #include "cli/guarded.h"
-#include "cli/plan_arguments.h"
+#include "cli/plan_question.h"
 #include "cli/prediction_output.h"
 #include "cli/print_json.h"
 #include "core/error.h"
-#include "core/output_file.h"
+#include "core/log.h"
 #include "core/text.h"
-#include "search/best.h"
-#include "spec/config.h"
 
 namespace ridgeline::cli {
 namespace {
 
 using nlohmann::json;
 
-struct Arguments {
-  std::string model;
-  MachineArguments machine;
-  int64_t global_batch = 0;
-  int64_t sequence = 0;
-  size_t top = 10;
-  std::string write;
-  bool only_trainable = false;
-  bool wants_json = false;
-};
-
-struct Question {
-  spec::TrainSpec train;  // what a written config starts from
-  spec::ModelSpec model;
-  spec::Machine machine;
-  simulate::Evaluator evaluator;
-};
-
-Question question_of(const Arguments& arguments) {
-  const spec::TrainSpec train = load_model(arguments.model);
-  spec::ModelSpec model = train.model;
-  if (arguments.sequence > 0) model.sequence = arguments.sequence;
-  spec::validate(model);
-  const spec::Machine machine = spec::load_machine(arguments.machine.machine);
-  return {train, model, machine,
-          simulate::Evaluator(model, machine, arguments.machine.recipe(), spec::Precision::bf16)};
-}
-
-search::Ranking rank(const Question& question, const Arguments& arguments, int64_t devices) {
-  search::Space space;
-  space.devices = devices;
-  space.global_batch = arguments.global_batch;
-  if (arguments.only_trainable) {
-    space.most_chunks = 1;
-    space.shards_parameters = false;
-  }
-  search::Ranking ranking = search::rank(question.evaluator, space, arguments.top);
-  if (ranking.considered == 0) {
-    throw InputError(
-        "--global-batch {}: no strategy of {} devices divides it; data * micro-batch must, where data = devices / "
-        "(tensor "
-        "* pipeline); use a multiple of {}, or other devices",
-        arguments.global_batch, devices, devices);
-  }
-  return ranking;
-}
-
-// More nodes, the least of a few multiples with which something fits.
-json changes_that_fit(const Question& question, const Arguments& arguments, int64_t devices, std::string& text) {
-  json changes = json::array();
-  for (const int64_t factor : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64}) {
-    search::Space space;
-    space.devices = devices * factor;
-    space.global_batch = arguments.global_batch;
-    const search::Ranking ranking = search::rank(question.evaluator, space, 1);
-    if (ranking.best.empty()) continue;
-    const simulate::Prediction& best = ranking.best.front();
-    changes.push_back({{"change", fmt::format("devices {} -> {}", devices, space.devices)},
-                       {"devices", space.devices},
-                       {"step_seconds", best.step_seconds},
-                       {"strategy", to_json(best.strategy)}});
-    text += fmt::format("  {} devices in place of {}: {}, {} a step\n", space.devices, devices, describe(best.strategy),
-                        format_duration(best.step_seconds));
-    break;
-  }
-  for (int64_t sequence = question.model.sequence / 2; sequence >= 256; sequence /= 2) {
-    spec::ModelSpec shorter = question.model;
-    shorter.sequence = sequence;
-    search::Space space;
-    space.devices = devices;
-    space.global_batch = arguments.global_batch;
-    const search::Ranking ranking = search::rank(
-        simulate::Evaluator(shorter, question.machine, question.evaluator.recipe(), question.evaluator.compute()),
-        space, 1);
-    if (ranking.best.empty()) continue;
-    const simulate::Prediction& best = ranking.best.front();
-    changes.push_back({{"change", fmt::format("sequence {} -> {}", question.model.sequence, sequence)},
-                       {"sequence", sequence},
-                       {"step_seconds", best.step_seconds},
-                       {"strategy", to_json(best.strategy)}});
-    text += fmt::format("  a sequence of {}: {}, {} a step\n", sequence, describe(best.strategy),
-                        format_duration(best.step_seconds));
-    break;
-  }
-  return changes;
-}
-
-void write_config(const Arguments& arguments, const Question& question, const search::Ranking& ranking) {
-  for (const simulate::Prediction& prediction : ranking.best) {
-    if (!search::is_trainable(prediction.strategy, question.model)) continue;
-    spec::TrainSpec train = question.train;
-    train.model = question.model;
-    train.strategy = prediction.strategy;
-    train.precision.compute = spec::Precision::bf16;
-    if (train.data.path.empty()) train.data.path = "corpus";
-    const std::string head = fmt::format(
-        "# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n", arguments.model,
-        question.machine.name, describe(prediction.strategy), format_duration(prediction.step_seconds));
-    write_whole_file(arguments.write, head + spec::to_toml(train));
-    return;
-  }
-  throw InputError("--write {}: none of the best {} strategies can be trained yet; add --trainable", arguments.write,
-                   ranking.best.size());
-}
-
-json entry(const simulate::Prediction& prediction, const Question& question) {
+json entry(const simulate::Prediction& prediction, const PlanQuestion& question) {
   json document = to_json(prediction);
-  document["trainable"] = search::is_trainable(prediction.strategy, question.model);
+  document["trainable"] = spec::is_trainable(prediction.strategy, question.train.model);
   return document;
 }
 
-int plan_devices(const Arguments& arguments, Question& question, int64_t devices) {
-  const auto start = std::chrono::steady_clock::now();
-  const search::Ranking ranking = rank(question, arguments, devices);
-  std::string changes_text;
-  json changes;
-  if (ranking.best.empty()) changes = changes_that_fit(question, arguments, devices, changes_text);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!arguments.write.empty() && !ranking.best.empty()) write_config(arguments, question, ranking);
+json heading(const PlanArguments& arguments, const PlanQuestion& question) {
+  return {{"model", arguments.model},
+          {"machine", question.machine.name},
+          {"machine_purpose", to_string(question.machine.purpose)},
+          {"precision", to_string(question.evaluator.compute())}};
+}
 
+json entry(const Change& change, const PlanQuestion& question) {
+  json document = {{"change", change.text},
+                   {"step_seconds", change.best.step_seconds},
+                   {"strategy", to_json(change.best.strategy)},
+                   {"trainable", spec::is_trainable(change.best.strategy, question.train.model)}};
+  if (change.devices > 0) document["devices"] = change.devices;
+  if (change.sequence > 0) document["sequence"] = change.sequence;
+  return document;
+}
+
+struct Answer {
+  int64_t devices = 0;
+  search::Ranking ranking;
+  std::vector<Change> changes;  // where nothing fits
+  double seconds = 0;
+};
+
+void print_document(const PlanArguments& arguments, const PlanQuestion& question, const Answer& answer) {
+  json document = heading(arguments, question);
+  document["devices"] = answer.devices;
+  document["considered"] = answer.ranking.considered;
+  document["fitting"] = answer.ranking.fitting;
+  document["seconds"] = answer.seconds;
+  document["strategies"] = json::array();
+  for (const auto& prediction : answer.ranking.best) document["strategies"].push_back(entry(prediction, question));
+  if (answer.ranking.best.empty()) {
+    json changes = json::array();
+    for (const Change& change : answer.changes) changes.push_back(entry(change, question));
+    document["nearest"] = json::array();
+    for (const search::Miss& miss : answer.ranking.nearest) {
+      json near = entry(miss.prediction, question);
+      near["missing_bytes"] = miss.missing_bytes;
+      near["changes"] = changes;
+      document["nearest"].push_back(near);
+    }
+  }
+  print_json(document);
+}
+
+void print_misses(const Answer& answer) {
+  fmt::print("\nNothing fits. Nearest:\n");
+  for (const search::Miss& miss : answer.ranking.nearest) {
+    fmt::print("  misses by {}: {}\n", format_bytes(miss.missing_bytes), describe(miss.prediction.strategy));
+  }
+  fmt::print("What would fit:\n");
+  if (answer.changes.empty()) fmt::print("  nothing that was tried\n");
+  for (const Change& change : answer.changes) {
+    fmt::print("  {}: {}, {} a step\n", change.text, describe(change.best.strategy),
+               format_duration(change.best.step_seconds));
+  }
+}
+
+void print_text(const PlanArguments& arguments, const PlanQuestion& question, const Answer& answer) {
+  fmt::print("{} on {} devices of {}, {}, global batch {}: {} strategies considered, {} fit, {}\n", arguments.model,
+             answer.devices, question.machine.name, to_string(question.evaluator.compute()), arguments.global_batch,
+             answer.ranking.considered, answer.ranking.fitting, format_duration(answer.seconds));
+  if (answer.ranking.best.empty()) return print_misses(answer);
+  fmt::print("\n{}", prediction_header());
+  for (const auto& prediction : answer.ranking.best) {
+    std::string line = prediction_line(prediction);
+    if (!spec::is_trainable(prediction.strategy, question.train.model)) {
+      line.insert(line.size() - 1, " (not trainable yet)");
+    }
+    fmt::print("{}", line);
+  }
+  const simulate::Prediction& best = answer.ranking.best.front();
+  fmt::print("\nBest: {}\n{}{}", describe(best.strategy), time_table(best),
+             memory_table(best.memory, question.machine.device.memory_gib));
+}
+
+int plan_devices(const PlanArguments& arguments, const PlanQuestion& question, int64_t devices) {
+  const auto start = std::chrono::steady_clock::now();
+  Answer answer{devices, rank(question, arguments, devices, arguments.top), {}, 0};
+  // First of all: where it cannot be written, nothing is printed.
+  if (!arguments.write.empty()) write_config(arguments, question, answer.ranking, devices);
+  if (answer.ranking.best.empty()) answer.changes = changes_that_fit(question, arguments, devices);
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (arguments.wants_json) {
-    json document = {{"model", arguments.model},         {"machine", question.machine.name}, {"devices", devices},
-                     {"considered", ranking.considered}, {"fitting", ranking.fitting},       {"seconds", seconds},
-                     {"strategies", json::array()}};
-    for (const auto& prediction : ranking.best) document["strategies"].push_back(entry(prediction, question));
-    if (ranking.best.empty()) {
-      document["nearest"] = json::array();
-      for (const search::Miss& miss : ranking.nearest) {
-        json near = entry(miss.prediction, question);
-        near["missing_bytes"] = miss.missing_bytes;
-        near["changes"] = changes;
-        document["nearest"].push_back(near);
-      }
+    print_document(arguments, question, answer);
+  } else {
+    print_text(arguments, question, answer);
+  }
+  return kDone;
+}
+
+struct Point {
+  int64_t nodes = 0;
+  simulate::Prediction best;
+  double node_hours_per_gigatoken() const {
+    return static_cast<double>(nodes) * 1e9 / best.tokens_per_second / 3600;
+  }
+};
+
+std::vector<Point> curve_of(const PlanArguments& arguments, const PlanQuestion& question, int64_t most_nodes) {
+  std::vector<Point> points;
+  int64_t considered = 0;
+  for (int64_t nodes = 1; nodes <= most_nodes; nodes *= 2) {
+    const search::Space space = space_of(arguments, nodes * question.machine.devices_per_node);
+    search::Ranking ranking = search::rank(question.evaluator, space, 1);
+    considered += ranking.considered;
+    if (!ranking.best.empty()) points.push_back({nodes, std::move(ranking.best.front())});
+  }
+  if (considered > 0) return points;
+  throw InputError("--global-batch {}: no strategy on powers of two up to {} nodes divides it; use a multiple of {}",
+                   arguments.global_batch, most_nodes, question.machine.devices_per_node);
+}
+
+// Without --nodes: how devices trade against time.
+int plan_curve(const PlanArguments& arguments, const PlanQuestion& question) {
+  const int64_t most_nodes = question.machine.nodes > 0 ? question.machine.nodes : 4096;
+  const std::vector<Point> points = curve_of(arguments, question, most_nodes);
+  if (arguments.wants_json) {
+    json document = heading(arguments, question);
+    document["curve"] = json::array();
+    for (const Point& point : points) {
+      json line = entry(point.best, question);
+      line["nodes"] = point.nodes;
+      line["devices"] = point.best.strategy.ranks();
+      line["node_hours_per_gigatoken"] = point.node_hours_per_gigatoken();
+      document["curve"].push_back(line);
     }
     print_json(document);
     return kDone;
   }
-
-  fmt::print("{} on {} devices of {}, global batch {}: {} strategies considered, {} fit, {}\n", arguments.model,
-             devices, question.machine.name, arguments.global_batch, ranking.considered, ranking.fitting,
-             format_duration(seconds));
-  if (ranking.best.empty()) {
-    fmt::print("\nNothing fits. Nearest:\n");
-    for (const search::Miss& miss : ranking.nearest) {
-      fmt::print("  misses by {}: {}\n", format_bytes(miss.missing_bytes), describe(miss.prediction.strategy));
-    }
-    fmt::print("What would fit:\n{}", changes_text.empty() ? "  nothing that was tried\n" : changes_text);
-    return kDone;
-  }
-  fmt::print("\n{}", prediction_header());
-  for (const auto& prediction : ranking.best) {
-    std::string line = prediction_line(prediction);
-    if (!search::is_trainable(prediction.strategy, question.model))
-      line.insert(line.size() - 1, " (not trainable yet)");
-    fmt::print("{}", line);
-  }
-  const simulate::Prediction& best = ranking.best.front();
-  fmt::print("\nBest: {}\n{}{}", describe(best.strategy), time_table(best),
-             memory_table(best.memory, question.machine.device.memory_gib));
-  return kDone;
-}
-
-// Without --nodes: how devices trade against time.
-int plan_curve(const Arguments& arguments, Question& question) {
-  json points = json::array();
-  if (!arguments.wants_json) {
-    fmt::print("{:>7} {:>8} {:>10} {:>12} {:>11} {:>6}  {}\n", "nodes", "devices", "step", "tokens/s", "node-h / Gtok",
-               "MFU", "strategy");
-  }
-  const int64_t most = question.machine.nodes > 0 ? question.machine.nodes : 4096;
-  for (int64_t nodes = 1; nodes <= most; nodes *= 2) {
-    search::Space space;
-    space.devices = nodes * question.machine.devices_per_node;
-    space.global_batch = arguments.global_batch;
-    const search::Ranking ranking = search::rank(question.evaluator, space, 1);
-    if (ranking.best.empty()) continue;
-    const simulate::Prediction& best = ranking.best.front();
-    const double node_hours = static_cast<double>(nodes) * 1e9 / best.tokens_per_second / 3600;
-    json point = entry(best, question);
-    point["nodes"] = nodes;
-    point["devices"] = space.devices;
-    point["node_hours_per_gigatoken"] = node_hours;
-    points.push_back(point);
-    if (arguments.wants_json) continue;
-    fmt::print("{:7} {:8} {:>10} {:>12} {:13.1f} {:5.1f}%  {}\n", nodes, space.devices,
-               format_duration(best.step_seconds), format_count(best.tokens_per_second), node_hours, 100 * best.mfu,
-               describe(best.strategy));
-  }
-  if (arguments.wants_json) {
-    print_json({{"model", arguments.model}, {"machine", question.machine.name}, {"curve", points}});
-  } else if (points.empty()) {
-    fmt::print("Nothing fits on powers of two up to {} nodes.\n", most);
+  if (points.empty()) fmt::print("Nothing fits on powers of two up to {} nodes.\n", most_nodes);
+  if (points.empty()) return kDone;
+  fmt::print("{:>7} {:>8} {:>10} {:>12} {:>13} {:>6}  {}\n", "nodes", "devices", "step", "tokens/s", "node-h / Gtok",
+             "MFU", "strategy");
+  for (const Point& point : points) {
+    fmt::print("{:7} {:8} {:>10} {:>12} {:13.1f} {:5.1f}%  {}\n", point.nodes, point.best.strategy.ranks(),
+               format_duration(point.best.step_seconds), format_count(point.best.tokens_per_second),
+               point.node_hours_per_gigatoken(), 100 * point.best.mfu, describe(point.best.strategy));
   }
   return kDone;
 }
 
-int plan(const Arguments& arguments) {
-  Question question = question_of(arguments);
+int plan(const PlanArguments& arguments) {
+  set_up_log();
+  const PlanQuestion question = question_of(arguments);
   const int64_t devices = arguments.machine.device_count(question.machine);
-  return devices > 0 ? plan_devices(arguments, question, devices) : plan_curve(arguments, question);
+  if (devices > 0) return plan_devices(arguments, question, devices);
+  if (!arguments.write.empty()) {
+    throw InputError("--write {}: a config is for a number of devices; add --nodes or --devices", arguments.write);
+  }
+  return plan_curve(arguments, question);
 }
 
 }  // namespace
 
 void add_plan_command(CLI::App& program, int& exit_code) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = program.add_subcommand("plan", "Find the best strategies for a model on a machine");
   command
       ->add_option("--model", arguments->model,

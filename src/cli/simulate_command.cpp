@@ -6,10 +6,11 @@
 #include "cli/plan_arguments.h"
 #include "cli/prediction_output.h"
 #include "cli/print_json.h"
+#include "cli/set_option.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/output_file.h"
 #include "core/text.h"
-#include "spec/config.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -24,11 +25,32 @@ struct Arguments {
   bool wants_json = false;
 };
 
-spec::Strategy strategy_of(const Arguments& arguments, spec::TrainConfig& config, int64_t devices) {
-  spec::Strategy& strategy = config.spec.strategy;
-  const int64_t ranks = devices > 0 ? devices : strategy.tensor * strategy.pipeline;
-  config.sources.located([&] { spec::derive_data(strategy, config.spec.model, ranks); });
+// `devices` as asked for on the command line, else those that the file is made for, else one replica's.
+spec::Strategy strategy_of(const Arguments& arguments, AnyConfig& config, int64_t devices) {
+  for (const std::string& line : config.missing) {
+    if (!line.starts_with("strategy.")) continue;
+    const std::string key = line.substr(0, line.find(':'));
+    throw InputError("{}: a strategy is simulated as it is written, and this one lacks {}; add --set {}=VALUE",
+                     arguments.config, line, key);
+  }
+  spec::Strategy& strategy = config.train.spec.strategy;
+  const int64_t known = devices > 0 ? devices : config.devices;
+  const int64_t ranks = known > 0 ? known : strategy.tensor * strategy.pipeline;
+  config.train.sources.located([&] { spec::derive_data(strategy, config.train.spec.model, ranks); });
   return strategy;
+}
+
+// A trace of more would be gigabytes, which no viewer opens.
+constexpr int64_t kMostSpans = 1'000'000;
+
+void require_traceable(const spec::Strategy& strategy) {
+  const double spans = 2.0 * static_cast<double>(strategy.pipeline) * static_cast<double>(strategy.micro_batches()) *
+                       static_cast<double>(strategy.virtual_pipeline);
+  if (spans <= static_cast<double>(kMostSpans)) return;
+  throw InputError(
+      "--trace: {} stages, {} chunks each and strategy.global_batch = {} (that is {} micro-batches) make {:.0f} "
+      "spans, expected at most {}; lower strategy.global_batch: a few times as many micro-batches as stages show all",
+      strategy.pipeline, strategy.virtual_pipeline, strategy.global_batch, strategy.micro_batches(), spans, kMostSpans);
 }
 
 json stage_json(const simulate::StageReport& stage) {
@@ -69,10 +91,8 @@ void print_report(const simulate::Prediction& prediction, const std::vector<simu
   }
 }
 
-void print_parts(const std::vector<simulate::PartReport>& parts, const simulate::Evaluator& evaluator) {
-  const bool is_estimate = evaluator.machine().stack.name.starts_with("estimate");
-  fmt::print("\nkernels of a micro-batch ({} constants), of one layer, and what it keeps\n",
-             is_estimate ? "estimated" : "measured");
+void print_parts(const std::vector<simulate::PartReport>& parts) {
+  fmt::print("\nkernels of a micro-batch, of one layer, and what it keeps\n");
   fmt::print("{:>12} {:>10} {:>10} {:>12} {:>10}\n", "part", "forward", "backward", "recomputed", "kept");
   for (const simulate::PartReport& part : parts) {
     fmt::print("{:>12} {:>10} {:>10} {:>12} {:>10}\n", part.name, format_duration(part.forward),
@@ -89,20 +109,25 @@ json part_json(const simulate::PartReport& part) {
 }
 
 int simulate_config(const Arguments& arguments) {
-  const spec::Machine machine = spec::load_machine(arguments.machine.machine);
-  spec::TrainConfig config = load_any_config(arguments.config, arguments.sets);
+  set_up_log();
+  const spec::Machine machine = arguments.machine.load();
+  AnyConfig config = load_any_config(arguments.config, arguments.sets);
   const spec::Strategy strategy = strategy_of(arguments, config, arguments.machine.device_count(machine));
-  simulate::Evaluator evaluator(config.spec.model, machine, arguments.machine.recipe(), config.spec.precision.compute);
+  if (!arguments.trace.empty()) require_traceable(strategy);
+  const spec::TrainSpec& spec = config.train.spec;
+  simulate::Evaluator evaluator(spec.model, machine, arguments.machine.recipe(), spec.precision.compute);
   const simulate::Prediction prediction = evaluator.predict(strategy);
   const std::vector<simulate::StageReport> stages = evaluator.stages(strategy);
   if (!arguments.trace.empty()) write_whole_file(arguments.trace, simulate::chrome_trace(evaluator.play(strategy)));
   if (!arguments.wants_json) {
     print_report(prediction, stages, evaluator);
-    print_parts(evaluator.parts(strategy), evaluator);
+    print_parts(evaluator.parts(strategy));
     return kDone;
   }
   json document = to_json(prediction);
   document["machine"] = machine.name;
+  document["machine_purpose"] = to_string(machine.purpose);
+  document["precision"] = to_string(spec.precision.compute);
   document["stages"] = json::array();
   for (const simulate::StageReport& stage : stages) document["stages"].push_back(stage_json(stage));
   document["parts"] = json::array();
@@ -118,7 +143,7 @@ void add_simulate_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("simulate", "Predict time and memory of one strategy, in depth");
   command->add_option("config", arguments->config, "config file of `ridgeline train`, or of another program")
       ->required();
-  command->add_option("--set", arguments->sets, "KEY=VALUE, wins over the file")->take_all();
+  add_set_option(*command, arguments->sets, "the file");
   arguments->machine.add_to(*command);
   command->add_option("--trace", arguments->trace, "write a Chrome trace of the stages, which Perfetto opens");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");

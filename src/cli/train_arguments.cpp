@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "cli/set_option.h"
 #include "core/error.h"
 #include "launch/environment.h"
 
@@ -24,11 +25,7 @@ void check_token_file(const char* key, const std::string& prefix) {
 
 void add_train_arguments(CLI::App& command, TrainArguments& arguments) {
   command.add_option("CONFIG", arguments.config, "TOML file; `ridgeline config` lists its keys")->required();
-  // Each --set takes one word: a config file may follow it.
-  command.add_option("--set", arguments.sets, "KEY=VALUE, over what the file says; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_set_option(command, arguments.sets, "the file");
 }
 
 spec::TrainConfig load(const TrainArguments& arguments, int ranks) {

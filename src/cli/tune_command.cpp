@@ -7,6 +7,7 @@
 #include "cli/guarded.h"
 #include "cli/plan_arguments.h"
 #include "cli/print_json.h"
+#include "cli/set_option.h"
 #include "cli/tune_output.h"
 #include "cli/tune_progress.h"
 #include "core/error.h"
@@ -38,7 +39,6 @@ study::Problem problem_of(const Arguments& arguments) {
   file.sources.located([&] {
     try {
       train = load_model(file.model);
-      if (train.model_preset == file.model) train.precision.compute = spec::Precision::bf16;  // as `plan` has it
     } catch (const InputError& error) {
       throw InputError("model = \"{}\": {}", file.model, error.what());
     }
@@ -161,10 +161,7 @@ void add_tune_command(CLI::App& program, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("tune", "Find the best strategy by trials, or go on with a study");
   command->add_option("STUDY", arguments->study, "study file (TOML); --keys lists its keys");
-  command->add_option("--set", arguments->sets, "KEY=VALUE, over what the file says; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_set_option(*command, arguments->sets, "the file");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->add_flag("--status", arguments->wants_status, "show the study as it is, also beside a tuner at work");
   command->add_option("--top", arguments->top, "show the best N trials")->type_name("N")->check(CLI::Range(1, 1000000));

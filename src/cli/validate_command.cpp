@@ -40,6 +40,7 @@ json describe(const simulate::ValidatedRun& run) {
     row["why_not"] = run.run.why_not;
     return row;
   }
+  if (!run.run.assumed.empty()) row["assumed"] = run.run.assumed;
   row["measured_seconds"] = run.run.step_seconds;
   row["predicted_seconds"] = run.prediction->step_seconds;
   row["error"] = run.error();

@@ -8,24 +8,27 @@ namespace {
 
 constexpr double fp32_bytes = 4;
 
-int64_t share(int64_t total, int64_t parts) { return (total + parts - 1) / parts; }
-
 // Collects the work of one unit; a method is one piece of it, in all passes.
 class UnitWriter {
  public:
-  UnitWriter(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
-             const Recipe& recipe)
+  UnitWriter(const spec::ModelSpec& model, const spec::Strategy& strategy, const LocalShares& shares,
+             spec::Precision compute, const Recipe& recipe)
       : model_(model),
         strategy_(strategy),
+        shares_(shares),
         recipe_(recipe),
         element_(compute == spec::Precision::fp32 ? 4 : 2),
         rows_(strategy.micro_batch * model.sequence),
-        stream_rows_(strategy.sequence_parallel ? share(rows_, strategy.tensor) : rows_),
+        stream_rows_(LocalShares::stream_rows(model, strategy)),
         repeats_layer_(strategy.recompute == spec::Recompute::full) {}
 
   void embedding() {
     pass(work_.forward, 3 * stream_bytes(stream_rows_));
     pass(work_.backward, 3 * stream_bytes(stream_rows_));
+    if (model_.embedding_norm) {
+      pass(work_.forward, 2 * stream_bytes(stream_rows_));
+      pass(work_.backward, 4 * stream_bytes(stream_rows_));
+    }
     tensor_message(work_.forward, strategy_.sequence_parallel ? MessageKind::reduce_scatter : MessageKind::all_reduce);
     if (strategy_.sequence_parallel) tensor_message(work_.backward, MessageKind::all_gather);
     name_part("embedding");
@@ -33,10 +36,8 @@ class UnitWriter {
 
   void layer() {
     enter_branch();
-    const int64_t heads = share(model_.heads, strategy_.tensor);
-    const int64_t key_heads = share(model_.key_heads(), strategy_.tensor);
-    const int64_t query = heads * model_.head_size();
-    product(rows_, model_.hidden, query + 2 * key_heads * model_.head_size());
+    const int64_t query = shares_.query_width, heads = query / model_.head_size();
+    product(rows_, model_.hidden, query + 2 * shares_.key_width);
     recipe_.fused_attention ? fused_attention(heads) : plain_attention(heads);
     product(rows_, query, model_.hidden);
     leave_branch();
@@ -45,7 +46,7 @@ class UnitWriter {
     if (model_.experts > 0) {
       experts();
     } else {
-      mlp(rows_, model_.ffn(), 1);
+      mlp(rows_, shares_.mlp_width, 1);
     }
     leave_branch();
     name_part("mlp");
@@ -54,7 +55,7 @@ class UnitWriter {
   // Logits, loss and the norm before them. Never repeated.
   void head() {
     repeats_layer_ = false;
-    const int64_t width = share(model_.vocabulary, strategy_.tensor);
+    const int64_t width = shares_.vocabulary;
     const double logits = static_cast<double>(rows_) * static_cast<double>(width);
     pass(work_.forward, 2 * stream_bytes(stream_rows_));
     pass(work_.backward, 3 * stream_bytes(stream_rows_));
@@ -168,8 +169,7 @@ class UnitWriter {
     back.push_back({KernelKind::product, batch, s, d, s, 0, 0});  // of key
   }
 
-  void mlp(int64_t rows, int64_t whole_width, int64_t batch) {
-    const int64_t width = share(whole_width, strategy_.tensor);
+  void mlp(int64_t rows, int64_t width, int64_t batch) {
     product(rows, model_.hidden, model_.gated_mlp ? 2 * width : width, batch);
     const double wide = static_cast<double>(rows * batch) * static_cast<double>(width) * element_;
     const double gate = model_.gated_mlp ? 1 : 0;
@@ -186,14 +186,16 @@ class UnitWriter {
     const int64_t routed = rows_ * model_.experts_per_token;
     forward({KernelKind::pass, 1, 0, 0, 0, 0, 4 * stream_bytes(routed)});
     pass(work_.backward, 4 * stream_bytes(routed));
-    mlp(share(routed, model_.experts), model_.expert_ffn(), model_.experts);
-    if (model_.shared_ffn_hidden > 0) mlp(rows_, model_.shared_ffn_hidden, 1);
+    const int64_t rows_of_one = (routed + model_.experts - 1) / model_.experts;
+    mlp(rows_of_one, shares_.expert_width, model_.experts);
+    if (shares_.shared_width > 0) mlp(rows_, shares_.shared_width, 1);
   }
 
   static double square(int64_t value) { return static_cast<double>(value) * static_cast<double>(value); }
 
   const spec::ModelSpec& model_;
   const spec::Strategy& strategy_;
+  const LocalShares& shares_;
   const Recipe& recipe_;
   double element_;
   int64_t rows_;
@@ -204,10 +206,10 @@ class UnitWriter {
 
 }  // namespace
 
-UnitWork unit_kernels(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
-                      const Recipe& recipe, int64_t unit) {
+UnitWork unit_kernels(const spec::ModelSpec& model, const spec::Strategy& strategy, const LocalShares& shares,
+                      spec::Precision compute, const Recipe& recipe, int64_t unit) {
   RIDGELINE_ASSERT(unit >= 0 && unit < spec::unit_count(model) && strategy.tensor >= 1 && strategy.micro_batch >= 1);
-  UnitWriter writer(model, strategy, compute, recipe);
+  UnitWriter writer(model, strategy, shares, compute, recipe);
   if (unit == spec::embedding_unit()) {
     writer.embedding();
   } else if (unit == spec::head_unit(model)) {

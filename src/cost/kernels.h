@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost/local_shares.h"
 #include "cost/recipe.h"
 #include "spec/model.h"
 #include "spec/strategy.h"
@@ -56,8 +57,9 @@ struct UnitWork {
   Work recompute;  // what the backward repeats first
 };
 
-// `unit` as in spec/parameters.h. `strategy` gives tensor, sequence_parallel, micro_batch and recompute.
-UnitWork unit_kernels(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
-                      const Recipe& recipe, int64_t unit);
+// `unit` as in spec/parameters.h. `strategy` gives tensor, sequence_parallel, micro_batch and recompute; `shares` are
+// local_shares(model, strategy.tensor), which a caller of many keeps.
+UnitWork unit_kernels(const spec::ModelSpec& model, const spec::Strategy& strategy, const LocalShares& shares,
+                      spec::Precision compute, const Recipe& recipe, int64_t unit);
 
 }  // namespace ridgeline::cost

@@ -16,7 +16,11 @@ Recipe megatron() {
   recipe.reduces_while_backward = false;
   recipe.hides_tensor_backward = true;
   recipe.fills_stages = true;
-  recipe.embedding_bytes = 1;  // dropout's mask
+  recipe.keeps_masks = true;
+  recipe.keeps_message_slices = true;
+  recipe.counts_transients = false;
+  recipe.has_working_buffer = false;
+  recipe.chunks_logits = false;
   return recipe;
 }
 
@@ -37,7 +41,6 @@ Recipe deepspeed_bf16() {
   recipe.name = "deepspeed-bf16";
   recipe.bytes_fixed = 8;
   recipe.shards_always = true;
-  recipe.embedding_bytes = 3;
   return recipe;
 }
 

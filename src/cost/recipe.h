@@ -2,13 +2,13 @@
 // it keeps of a parameter, what it reduces and when. A prediction for a run of another program needs that program's
 // recipe; the model's formulas are shared.
 //
-// Static bytes of a parameter are `bytes_fixed + bytes_sharded / data` with a sharded optimizer, else their sum.
+// Static bytes of a parameter are `bytes_fixed + bytes_sharded / data` with a sharded optimizer, else their sum. From
+// ZeRO-2 on, what is above the weights in bytes_fixed is divided too (gradients), from ZeRO-3 on the weights.
 //   megatron         Megatron-LM of 2021-22: 16-bit weights 2, main gradients 4, fp32 master and moments 12
 //   deepspeed        Megatron-DeepSpeed with fp16 ZeRO-1: weights 2; master, moments 12 and gradients 2 in shards. Its
 //                    peak holds the unsharded 16-bit gradients and a bucket of 5e8 elements beside (DeepSpeed's
 //                    reduce_bucket_size). Seen in the log of 175B on Frontier (validation/memory.csv).
-//   deepspeed-bf16   its bf16 optimizer: weights 2, gradients 2 and 4; 12 in shards. Seen in the log of LUMI, whose
-//                    model has a norm after the embedding (BLOOM): the first stage keeps 2 bytes more than the mask.
+//   deepspeed-bf16   its bf16 optimizer: weights 2, gradients 2 and 4; 12 in shards. Seen in the log of LUMI.
 //   ridgeline        this program: cost/memory.h
 #pragma once
 
@@ -33,7 +33,11 @@ struct Recipe {
   bool scatters_messages = true;           // a message between stages is cut over the tensor axis and gathered again
   bool fills_stages = false;               // stages hold ceil(layers / stages) layers, the last one what is left
   bool keeps_unsharded_gradients = false;  // at the peak, beside the shards
-  double embedding_bytes = 0;  // of an element of the stream, kept of the embedding in other programs' recipes
+  bool keeps_masks = false;                // of dropout, a byte an element; here they are counters
+  bool keeps_message_slices = false;       // of 1/tensor, for each micro-batch, where messages are scattered
+  bool counts_transients = true;           // gradients on their way through a layer; published accounts leave them out
+  bool has_working_buffer = true;          // ZeRO-2 and -3: units at work are whole in a buffer that they take turns in
+  bool chunks_logits = true;               // logits never exist whole; else they do, with their gradient, in fp32
   double bucket_elements = 0;  // of a reduction buffer beside the gradients
 };
 

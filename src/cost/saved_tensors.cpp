@@ -32,6 +32,12 @@ class Table {
     return std::move(list_);
   }
 
+  // The tokens alone, which belong to the micro-batch, but for a norm.
+  std::vector<SavedTensor> embedding() {
+    if (model_.embedding_norm) norm("embedding", Recompute::full, Recompute::full);
+    return std::move(list_);
+  }
+
   // The head forms the gradient of its logits in its forward (nn/head.h), so it keeps that of its normed rows.
   std::vector<SavedTensor> head() {
     norm("head", Recompute::full, Recompute::full);
@@ -112,8 +118,8 @@ int64_t element_bytes(Element element, spec::Precision compute) {
 
 std::vector<SavedTensor> saved_tensors(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t unit) {
   RIDGELINE_ASSERT(unit >= 0 && unit < spec::unit_count(model));
-  if (unit == spec::embedding_unit()) return {};  // its backward needs the tokens alone
   Table table(model, strategy);
+  if (unit == spec::embedding_unit()) return table.embedding();
   return unit == spec::head_unit(model) ? table.head() : table.layer();
 }
 

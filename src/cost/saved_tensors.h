@@ -25,7 +25,7 @@ enum class Element { compute, fp32 };
 int64_t element_bytes(Element element, spec::Precision compute);
 
 struct SavedTensor {
-  std::string part;            // "attention" or "mlp" in a layer, "head"
+  std::string part;            // "attention" or "mlp" in a layer, "embedding", "head"
   std::string name;            // unique within its part
   std::vector<int64_t> shape;  // of one micro-batch, over the whole tensor axis
   Element element;

@@ -1,81 +1,29 @@
 #include "platform/peak.h"
 
-#include <array>
-#include <string_view>
-
 #include "core/error.h"
+#include "spec/device_peaks.h"
 
 namespace ridgeline::platform {
 namespace {
 
-struct PeakRow {
-  std::string_view name;
-  double fp16;  // FLOP/s
-  double bf16;  // 0 where the matrix units do not know bf16
-  double fp32;
-};
-
-constexpr double tera = 1e12;
-
-// Names as the drivers spell them (cuDeviceGetName, hipDeviceGetName, zeDeviceGetProperties).
-constexpr std::array rows = {
-    // NVIDIA Tesla V100 data sheet (2020): 125 (SXM2), 112 (PCIe) fp16 tensor; 15.7, 14 fp32.
-    PeakRow{"Tesla V100-SXM2-16GB", 125 * tera, 0, 15.7 * tera},
-    PeakRow{"Tesla V100-SXM2-32GB", 125 * tera, 0, 15.7 * tera},
-    PeakRow{"Tesla V100-PCIE-16GB", 112 * tera, 0, 14 * tera},
-    PeakRow{"Tesla V100-PCIE-32GB", 112 * tera, 0, 14 * tera},
-    // NVIDIA A100 data sheet (2021): 312 bf16/fp16 dense, 19.5 fp32, all forms.
-    PeakRow{"NVIDIA A100-SXM4-40GB", 312 * tera, 312 * tera, 19.5 * tera},
-    PeakRow{"NVIDIA A100-SXM4-80GB", 312 * tera, 312 * tera, 19.5 * tera},
-    PeakRow{"NVIDIA A100-PCIE-40GB", 312 * tera, 312 * tera, 19.5 * tera},
-    PeakRow{"NVIDIA A100 80GB PCIe", 312 * tera, 312 * tera, 19.5 * tera},
-    // NVIDIA H100 data sheet (2023), with sparsity halved: SXM 1,979 / 2, NVL 1,671 / 2, PCIe 1,513 / 2 (2022 edition);
-    // fp32 67, 60, 51.
-    PeakRow{"NVIDIA H100 80GB HBM3", 989.5 * tera, 989.5 * tera, 67 * tera},
-    PeakRow{"NVIDIA H100 NVL", 835.5 * tera, 835.5 * tera, 60 * tera},
-    PeakRow{"NVIDIA H100 PCIe", 756.5 * tera, 756.5 * tera, 51 * tera},
-    // NVIDIA H200 data sheet (2024): SXM 1,979 / 2, NVL 1,671 / 2; fp32 67, 60.
-    PeakRow{"NVIDIA H200", 989.5 * tera, 989.5 * tera, 67 * tera},
-    PeakRow{"NVIDIA H200 NVL", 835.5 * tera, 835.5 * tera, 60 * tera},
-    // NVIDIA GH200 data sheet (2023): 990 dense, 67 fp32.
-    PeakRow{"NVIDIA GH200 120GB", 989.5 * tera, 989.5 * tera, 67 * tera},
-    PeakRow{"NVIDIA GH200 480GB", 989.5 * tera, 989.5 * tera, 67 * tera},
-    // NVIDIA HGX platform page (2025): 8 B200 have 36 PFLOP/s with sparsity and 600 TFLOP/s fp32.
-    PeakRow{"NVIDIA B200", 2250 * tera, 2250 * tera, 75 * tera},
-    // NVIDIA GB200 NVL72 page (2025): 72 GPUs have 360 PFLOP/s with sparsity and 5,760 TFLOP/s fp32.
-    PeakRow{"NVIDIA GB200", 2500 * tera, 2500 * tera, 80 * tera},
-    // AMD CDNA 2 data sheet: MI250X 383 bf16/fp16 and 95.7 fp32 matrix for the module of two; one device is one die.
-    PeakRow{"AMD Instinct MI250X", 191.5 * tera, 191.5 * tera, 47.85 * tera},
-    PeakRow{"AMD Instinct MI210", 181 * tera, 181 * tera, 45.3 * tera},
-    // AMD Instinct MI300 series data sheets: MI300X and MI325X 1,307.4 and 163.4; MI300A 980.6 and 122.6.
-    PeakRow{"AMD Instinct MI300X", 1307.4 * tera, 1307.4 * tera, 163.4 * tera},
-    PeakRow{"AMD Instinct MI325X", 1307.4 * tera, 1307.4 * tera, 163.4 * tera},
-    PeakRow{"AMD Instinct MI300A", 980.6 * tera, 980.6 * tera, 122.6 * tera},
-    // Intel Max series brief (2023): 832 bf16/fp16 XMX and 52 fp32 vector for the card of two; one device is one tile.
-    // This is the nominal figure: studies on Aurora measured 256 and used peaks from 298 to 570.
-    PeakRow{"Intel(R) Data Center GPU Max 1550 (tile)", 416 * tera, 416 * tera, 26 * tera},
-};
+double tflops(const spec::DevicePeaks& peaks, spec::Precision precision) {
+  switch (precision) {
+    case spec::Precision::fp32:
+      return peaks.fp32;
+    case spec::Precision::bf16:
+      return peaks.bf16;
+    case spec::Precision::fp16:
+      return peaks.fp16;
+  }
+  throw InternalError("Precision {}", static_cast<int>(precision));
+}
 
 }  // namespace
 
 std::optional<double> peak_flops(const std::string& device_name, spec::Precision precision) {
-  for (const PeakRow& row : rows) {
-    if (row.name != device_name) continue;
-    double peak = 0;
-    switch (precision) {
-      case spec::Precision::fp32:
-        peak = row.fp32;
-        break;
-      case spec::Precision::bf16:
-        peak = row.bf16;
-        break;
-      case spec::Precision::fp16:
-        peak = row.fp16;
-        break;
-    }
-    if (peak > 0) return peak;
-  }
-  return std::nullopt;
+  const std::optional<spec::DevicePeaks> peaks = spec::device_peaks(device_name);
+  if (!peaks || tflops(*peaks, precision) <= 0) return std::nullopt;
+  return tflops(*peaks, precision) * 1e12;
 }
 
 }  // namespace ridgeline::platform

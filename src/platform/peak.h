@@ -1,6 +1,5 @@
-// Peak FLOP/s of known devices, from their makers' data sheets: dense (no structured sparsity), matrix units, at boost
-// clock. A device is known by its exact name; for any other, and for every CPU, there is no figure and so no MFU: none
-// is ever guessed from a name that looks alike.
+// Peak FLOP/s of the device that torch runs on (spec/device_peaks.h). For a device that is not known by its exact name,
+// and for every CPU, there is no figure and so no MFU.
 #pragma once
 
 #include <optional>

@@ -23,21 +23,32 @@ struct Link {
 
 class Player {
  public:
-  Player(const Schedule& schedule, const Durations& durations, int64_t link_capacity)
+  Player(const Schedule& schedule, const std::vector<ChunkDurations>& durations, double message, int64_t link_capacity,
+         bool keeps_spans)
       : schedule_(schedule),
         durations_(durations),
+        message_(message),
         capacity_(link_capacity),
+        keeps_spans_(keeps_spans),
         clock_(schedule.stages, 0.0),
         links_(schedule.stages * schedule.stages) {
+    for (int64_t stage = 0; stage < schedule.stages; ++stage) {
+      for (int64_t chunk = 0; chunk < schedule.chunks_per_stage; ++chunk) {
+        before_.push_back(peer(schedule, stage, {ActionKind::receive_activation, 0, chunk}).value_or(kNobody));
+        behind_.push_back(peer(schedule, stage, {ActionKind::send_activation, 0, chunk}).value_or(kNobody));
+      }
+    }
     result_.executed.assign(schedule.stages, 0);
     result_.busy.assign(schedule.stages, 0.0);
   }
 
   Replay play() {
     bool progress = true;
+    // Back and forth, as activations and gradients travel.
     while (progress) {
       progress = false;
       for (int64_t stage = 0; stage < schedule_.stages; ++stage) progress |= advance(stage);
+      for (int64_t stage = schedule_.stages - 1; stage >= 0; --stage) progress |= advance(stage);
     }
     result_.finished = true;
     for (int64_t stage = 0; stage < schedule_.stages; ++stage) {
@@ -60,9 +71,10 @@ class Player {
   bool execute(int64_t stage, const Action& action) {
     if (is_send(action.kind)) return send(stage, action);
     if (is_receive(action.kind)) return receive(stage, action);
-    const double duration = compute_duration(action.kind);
+    const double begin = clock_[stage], duration = compute_duration(stage, action);
     clock_[stage] += duration;
     result_.busy[stage] += duration;
+    if (keeps_spans_) result_.spans.push_back({static_cast<int32_t>(stage), action, begin, clock_[stage]});
     return true;
   }
 
@@ -73,7 +85,7 @@ class Player {
     // Room came free when the message `capacity` places before this one was received.
     if (sent >= capacity_) clock_[stage] = std::max(clock_[stage], link.receive_times[sent - capacity_]);
     link.messages.push_back({action.kind, action.micro_batch, schedule_.global_stage[stage][action.chunk],
-                             clock_[stage] + durations_.message});
+                             clock_[stage] + message_});
     return true;
   }
 
@@ -93,32 +105,39 @@ class Player {
     return true;
   }
 
-  double compute_duration(ActionKind kind) const {
-    switch (kind) {
+  double compute_duration(int64_t stage, const Action& action) const {
+    const ChunkDurations& durations = durations_[stage * schedule_.chunks_per_stage + action.chunk];
+    switch (action.kind) {
       case ActionKind::forward:
-        return durations_.forward;
+        return durations.forward;
       case ActionKind::backward:
-        return durations_.backward_input + durations_.backward_weight;
+        return durations.backward;
       case ActionKind::backward_input:
-        return durations_.backward_input;
+        return durations.backward - durations.backward_weight;
       case ActionKind::backward_weight:
-        return durations_.backward_weight;
+        return durations.backward_weight;
       default:
-        throw InternalError("{} is not compute", to_string(kind));
+        throw InternalError("{} is not compute", to_string(action.kind));
     }
   }
 
   int64_t require_peer(int64_t stage, const Action& action) const {
-    const std::optional<int64_t> other = peer(schedule_, stage, action);
-    if (!other) throw InternalError("stage {}: {} has no peer", stage, to_string(action));
-    return *other;
+    const bool is_behind = action.kind == ActionKind::send_activation || action.kind == ActionKind::receive_gradient;
+    const int64_t other = (is_behind ? behind_ : before_)[stage * schedule_.chunks_per_stage + action.chunk];
+    if (other == kNobody) throw InternalError("stage {}: {} has no peer", stage, to_string(action));
+    return other;
   }
 
   Link& link(int64_t from, int64_t to) { return links_[from * schedule_.stages + to]; }
 
+  static constexpr int64_t kNobody = -1;
+
   const Schedule& schedule_;
-  const Durations& durations_;
+  const std::vector<ChunkDurations>& durations_;
+  double message_;
   int64_t capacity_;
+  bool keeps_spans_;
+  std::vector<int64_t> before_, behind_;  // stages of the neighbours in the model, by stage and chunk
   std::vector<double> clock_;
   std::vector<Link> links_;
   Replay result_;
@@ -134,7 +153,16 @@ double Replay::idle_share() const {
 
 Replay replay(const Schedule& schedule, const Durations& durations, int64_t link_capacity) {
   RIDGELINE_ASSERT(schedule.stages > 0 && link_capacity > 0);
-  return Player(schedule, durations, link_capacity).play();
+  const ChunkDurations each{durations.forward, durations.backward_input + durations.backward_weight,
+                            durations.backward_weight};
+  const std::vector<ChunkDurations> all(schedule.global_stages(), each);
+  return Player(schedule, all, durations.message, link_capacity, /*keeps_spans=*/false).play();
+}
+
+Replay replay(const Schedule& schedule, const std::vector<ChunkDurations>& durations, double message,
+              bool keeps_spans) {
+  RIDGELINE_ASSERT(schedule.stages > 0 && static_cast<int64_t>(durations.size()) == schedule.global_stages());
+  return Player(schedule, durations, message, unlimited_capacity, keeps_spans).play();
 }
 
 }  // namespace ridgeline::schedule

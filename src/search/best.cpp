@@ -120,14 +120,4 @@ Ranking rank(const simulate::Evaluator& evaluator, const Space& space, size_t ke
   return rankers[0].finish();
 }
 
-bool is_trainable(const spec::Strategy& strategy, const spec::ModelSpec& model) {
-  try {
-    spec::require_trainable(model);
-    spec::require_trainable(strategy);
-  } catch (const InputError&) {
-    return false;
-  }
-  return true;
-}
-
 }  // namespace ridgeline::search

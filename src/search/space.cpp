@@ -1,82 +1,75 @@
 #include "search/space.h"
 
-#include <algorithm>
-
 namespace ridgeline::search {
 namespace {
 
 using spec::Recompute;
 using spec::ScheduleKind;
+using spec::Strategy;
 
-struct Form {
-  ScheduleKind schedule;
-  int64_t chunks;
-};
+Strategy strategy_of(const Space& space, const Cut& cut) {
+  Strategy strategy;
+  strategy.tensor = cut.tensor;
+  strategy.pipeline = cut.pipeline;
+  strategy.data = cut.data;
+  strategy.global_batch = space.global_batch;
+  return strategy;
+}
 
-// How the stages of a cut may take turns with `micro_batches` of them.
-std::vector<Form> forms(const Space& space, const spec::ModelSpec& model, const Cut& cut, int64_t micro_batches) {
-  std::vector<Form> result = {{ScheduleKind::one_f_one_b, 1}};
-  if (cut.pipeline == 1) return result;
-  result.push_back({ScheduleKind::gpipe, 1});
-  if (micro_batches % cut.pipeline != 0 || model.layers % cut.pipeline != 0) return result;
-  for (int64_t chunks = 2; chunks <= space.most_chunks; ++chunks) {
-    if ((model.layers / cut.pipeline) % chunks == 0) result.push_back({ScheduleKind::one_f_one_b, chunks});
+// `strategy` in each way in which its stages can take turns.
+std::vector<Strategy> with_schedules(Strategy strategy, const spec::ModelSpec& model, int64_t most_chunks) {
+  std::vector<Strategy> result = {strategy};
+  if (strategy.pipeline == 1) return result;
+  strategy.schedule = ScheduleKind::gpipe;
+  result.push_back(strategy);
+  strategy.schedule = ScheduleKind::one_f_one_b;
+  if (model.layers % strategy.pipeline != 0) return result;
+  for (const int64_t chunks : spec::divisors(model.layers / strategy.pipeline)) {
+    if (chunks == 1) continue;
+    if (chunks > most_chunks) break;
+    strategy.virtual_pipeline = chunks;
+    // What speaks against one number of chunks that divides the layers speaks against all.
+    if (!spec::is_legal(strategy, model)) break;
+    result.push_back(strategy);
   }
   return result;
 }
 
 }  // namespace
 
-std::vector<int64_t> divisors(int64_t number) {
-  std::vector<int64_t> small, large;
-  for (int64_t divisor = 1; divisor <= number / divisor; ++divisor) {
-    if (number % divisor != 0) continue;
-    small.push_back(divisor);
-    if (divisor != number / divisor) large.push_back(number / divisor);
-  }
-  small.insert(small.end(), large.rbegin(), large.rend());
-  return small;
-}
-
 std::vector<Cut> cuts(const Space& space, const spec::ModelSpec& model) {
   std::vector<Cut> result;
-  for (const int64_t tensor : divisors(space.devices)) {
-    if (tensor > space.most_tensor || model.heads % tensor != 0 || tensor > model.vocabulary) continue;
-    for (const int64_t pipeline : divisors(space.devices / tensor)) {
-      if (pipeline > model.layers) break;
-      const int64_t data = space.devices / tensor / pipeline;
-      if (space.global_batch % data == 0) result.push_back({tensor, pipeline, data});
+  for (const int64_t tensor : spec::divisors(space.devices)) {
+    if (tensor > space.most_tensor) break;
+    for (const int64_t pipeline : spec::divisors(space.devices / tensor)) {
+      const Cut cut{tensor, pipeline, space.devices / tensor / pipeline};
+      if (spec::is_legal(strategy_of(space, cut), model)) result.push_back(cut);
     }
   }
   return result;
 }
 
 void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& cut,
-                   const std::function<void(const spec::Strategy&)>& visit) {
-  spec::Strategy strategy;
-  strategy.tensor = cut.tensor;
-  strategy.pipeline = cut.pipeline;
-  strategy.data = cut.data;
-  strategy.global_batch = space.global_batch;
-  const int64_t samples = space.global_batch / cut.data;
-  const bool can_cut_sequence = cut.tensor > 1 && model.sequence % cut.tensor == 0;
-  for (const int64_t micro_batch : divisors(samples)) {
+                   const std::function<void(const Strategy&)>& visit) {
+  Strategy sizes = strategy_of(space, cut);
+  sizes.sequence_parallel = true;
+  const bool can_cut_sequence = cut.tensor > 1 && spec::is_legal(sizes, model);
+  const int64_t strongest_zero = cut.data > 1 ? 3 : 0;
+  for (const int64_t micro_batch : spec::divisors(space.global_batch / cut.data)) {
     if (micro_batch > space.most_micro_batch) break;
-    strategy.micro_batch = micro_batch;
-    for (const Form& form : forms(space, model, cut, samples / micro_batch)) {
-      strategy.schedule = form.schedule;
-      strategy.virtual_pipeline = form.chunks;
-      for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-        strategy.recompute = recompute;
-        for (int cuts_sequence = can_cut_sequence ? 1 : 0; cuts_sequence >= 0; --cuts_sequence) {
-          strategy.sequence_parallel = cuts_sequence == 1;
-          for (int64_t zero = cut.data > 1 ? 1 : 0; zero >= 0; --zero) {
-            strategy.zero_stage = zero;
+    sizes.micro_batch = micro_batch;
+    sizes.sequence_parallel = false;
+    for (Strategy strategy : with_schedules(sizes, model, space.most_chunks)) {
+      for (int64_t zero = strongest_zero; zero >= 0; --zero) {
+        strategy.zero_stage = zero;
+        // Neither recomputation nor cutting the sequence decides whether `train` runs a strategy.
+        if (space.only_trainable && !spec::is_trainable(strategy, model)) continue;
+        for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+          strategy.recompute = recompute;
+          for (int cuts_sequence = can_cut_sequence ? 1 : 0; cuts_sequence >= 0; --cuts_sequence) {
+            strategy.sequence_parallel = cuts_sequence == 1;
             visit(strategy);
           }
-          if (!space.shards_parameters || cut.data == 1 || cut.pipeline > 1) continue;
-          strategy.zero_stage = 3;
-          visit(strategy);
         }
       }
     }

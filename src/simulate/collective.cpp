@@ -31,6 +31,9 @@ Placing place(const spec::Machine& machine, const Group& group) {
   return result;
 }
 
+namespace {
+
+// Bytes a second that each rank of a ring over a group gets.
 double ring_bytes_per_second(const spec::Machine& machine, const Group& group) {
   const Placing where = place(machine, group);
   const spec::StackFacts& stack = machine.stack;
@@ -40,6 +43,8 @@ double ring_bytes_per_second(const spec::Machine& machine, const Group& group) {
   const double network = network_share(machine) * static_cast<double>(where.per_node) * stack.network_efficiency;
   return where.per_node > 1 ? std::min(node, network) : network;
 }
+
+}  // namespace
 
 double collective_seconds(const spec::Machine& machine, cost::MessageKind kind, double bytes, const Group& group) {
   if (group.size <= 1) return 0;

@@ -30,9 +30,6 @@ struct Placing {
 };
 Placing place(const spec::Machine& machine, const Group& group);
 
-// Bytes a second that each rank of a ring over the group gets.
-double ring_bytes_per_second(const spec::Machine& machine, const Group& group);
-
 double collective_seconds(const spec::Machine& machine, cost::MessageKind kind, double bytes, const Group& group);
 
 // One message between ranks `distance` apart while all ranks of their nodes send one.

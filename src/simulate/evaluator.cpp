@@ -66,8 +66,9 @@ Evaluator::Evaluator(const spec::ModelSpec& model, const spec::Machine& machine,
   }
 }
 
-PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) const {
-  const cost::UnitWork work = cost::unit_kernels(model_, strategy, compute_, recipe_, unit);
+PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
+  const cost::UnitWork work =
+      cost::unit_kernels(model_, strategy, memory_.shares(strategy.tensor), compute_, recipe_, unit);
   const Group group = tensor_group(strategy);
   const double messages = static_cast<double>(work.forward.messages.size());
   const double host = spec::layer_unit(0) == unit
@@ -123,9 +124,7 @@ const std::vector<int64_t>& Evaluator::stage_layers(const spec::Strategy& strate
   const auto key = std::make_pair(strategy.pipeline, static_cast<int>(strategy.recompute));
   const auto found = stage_layers_.find(key);
   if (found != stage_layers_.end()) return found->second;
-  std::vector<int64_t> layers = cost::recipe(recipe_.name).fills_stages
-                                    ? cost::with_stages(strategy, model_, recipe_).stage_layers
-                                    : std::vector<int64_t>();
+  std::vector<int64_t> layers = cost::with_stages(strategy, model_, recipe_).stage_layers;
   if (layers.empty()) {
     for (const spec::Range& units : cost::stage_units(model_, strategy)) layers.push_back(units.size());
     layers.front() -= 1;  // the embedding
@@ -208,7 +207,7 @@ void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<
   time.bubble = std::max(0.0, total - time.compute - time.tensor_comm - sends - time.data_comm);
 }
 
-Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double parameters, double last_backward) const {
+Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double parameters, double last_backward) {
   const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1;
   const bool scatters = strategy.zero_stage >= 1;
   const double gradients = parameters * recipe_.gradient_bytes;
@@ -234,10 +233,10 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
         collective_seconds(machine_, cost::MessageKind::all_gather, parameters * recipe_.parameter_bytes, group);
   }
   if (model_.tied && strategy.pipeline > 1) {
-    const double embedding = to_double(model_.vocabulary) * to_double(model_.hidden) / to_double(strategy.tensor);
     const Group ends{2, strategy.tensor * strategy.data * (strategy.pipeline - 1)};
     tail.data_comm +=
-        collective_seconds(machine_, cost::MessageKind::all_reduce, embedding * recipe_.gradient_bytes, ends);
+        collective_seconds(machine_, cost::MessageKind::all_reduce,
+                           memory_.shares(strategy.tensor).tied * recipe_.gradient_bytes, ends);
   }
   // Reads of gradients for the norm and of zeroing them; gradient, master, two moments and weight in the update.
   const double shard = parameters / to_double(strategy.shards());

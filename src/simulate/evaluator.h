@@ -13,10 +13,11 @@
 //   GPipe        sum F_s + (m-1) F + sum B_s + (m-1) B + 2 c (p-1)
 //   interleaved  sum (F_s + B_s) / v + (m - 1/v) (F + B) + 2 c v (m - 1/v) + 2 c (p-1)
 // They are those of Narayanan et al. 2021 (arXiv 2104.04473) with messages; tests hold the event simulation against
-// them. With ZeRO-3 each layer's weights are gathered before its forward and its backward, and its gradients scattered,
-// beside the compute of its neighbour: what is longer than that compute is exposed.
+// them. With ZeRO-2 each layer's gradients are scattered as its backward leaves it, of every micro-batch, with ZeRO-3 its
+// weights are gathered before its forward and its backward as well, beside the compute of its neighbour: what is longer
+// than that compute is exposed.
 //
-// After the last backward come what of the gradients' reduction is not hidden, the tied embedding's sum, the gathering
+// After the last backward come what of the gradients' reduction is not hidden (with ZeRO-0 and -1), the tied embedding's sum, the gathering
 // of parameters and the optimizer.
 #pragma once
 
@@ -60,7 +61,7 @@ struct PartReport {
   double forward = 0;  // seconds of a micro-batch
   double backward = 0;
   double recompute = 0;
-  double saved_bytes = 0;  // Ridgeline's own recipe alone counts by part; else 0
+  double saved_bytes = 0;
 };
 
 class Evaluator {
@@ -75,7 +76,7 @@ class Evaluator {
   MemoryModel& memory() { return memory_; }
 
   std::vector<StageReport> stages(const spec::Strategy& strategy);
-  std::vector<PartReport> parts(const spec::Strategy& strategy) const;
+  std::vector<PartReport> parts(const spec::Strategy& strategy);
   double message_seconds(const spec::Strategy& strategy) const;
   // The pipeline's part of the step, action by action.
   Timeline play(const spec::Strategy& strategy);
@@ -96,13 +97,13 @@ class Evaluator {
   };
 
   const UnitTimes& unit_times(const spec::Strategy& strategy);
-  PassTimes measure(const spec::Strategy& strategy, int64_t unit) const;
+  PassTimes measure(const spec::Strategy& strategy, int64_t unit);
   PassTimes stage_times(const UnitTimes& units, const spec::Strategy& strategy, int64_t stage, int64_t layers) const;
   const std::vector<int64_t>& stage_layers(const spec::Strategy& strategy);
   std::vector<ChunkDurations> chunk_durations(const spec::Strategy& strategy);
   void pipeline_time(const spec::Strategy& strategy, const std::vector<int64_t>& layers, Prediction& prediction);
   PassTimes sharding_times(const spec::Strategy& strategy, const UnitTimes& units, int64_t layers);
-  StepTail tail(const spec::Strategy& strategy, double parameters, double last_backward) const;
+  StepTail tail(const spec::Strategy& strategy, double parameters, double last_backward);
   void rates(Prediction& prediction) const;
 
   spec::ModelSpec model_;
@@ -114,7 +115,6 @@ class Evaluator {
   double sample_hardware_flops_[3] = {};  // by Recompute
   std::map<std::tuple<int64_t, bool, int64_t, int>, UnitTimes> unit_times_;
   std::map<std::pair<int64_t, int>, std::vector<int64_t>> stage_layers_;
-  std::vector<int64_t> explicit_layers_;
 };
 
 }  // namespace ridgeline::simulate

@@ -1,6 +1,5 @@
 // The slower half of Evaluator: one plan in depth, by stage, by part and action by action.
 #include "cost/kernels.h"
-#include "cost/saved_tensors.h"
 #include "schedule/actions.h"
 #include "simulate/evaluator.h"
 #include "simulate/kernel_time.h"
@@ -28,7 +27,7 @@ std::vector<StageReport> Evaluator::stages(const spec::Strategy& strategy) {
   return reports;
 }
 
-std::vector<PartReport> Evaluator::parts(const spec::Strategy& strategy) const {
+std::vector<PartReport> Evaluator::parts(const spec::Strategy& strategy) {
   std::vector<PartReport> reports;
   const auto report_of = [&reports](const std::string& name) -> PartReport& {
     for (PartReport& report : reports) {
@@ -39,17 +38,16 @@ std::vector<PartReport> Evaluator::parts(const spec::Strategy& strategy) const {
     return reports.back();
   };
   for (const int64_t unit : {spec::embedding_unit(), spec::layer_unit(0), spec::head_unit(model_)}) {
-    const cost::UnitWork work = cost::unit_kernels(model_, strategy, compute_, recipe_, unit);
+    const cost::UnitWork work =
+        cost::unit_kernels(model_, strategy, memory_.shares(strategy.tensor), compute_, recipe_, unit);
     const auto seconds = [this](const cost::Kernel& kernel) { return kernel_seconds(machine_, compute_, kernel); };
     for (const cost::Kernel& kernel : work.forward.kernels) report_of(kernel.part).forward += seconds(kernel);
     for (const cost::Kernel& kernel : work.backward.kernels) report_of(kernel.part).backward += seconds(kernel);
     for (const cost::Kernel& kernel : work.recompute.kernels) report_of(kernel.part).recompute += seconds(kernel);
-    if (recipe_.name != "ridgeline") continue;
-    for (const cost::SavedTensor& tensor : cost::saved_tensors(model_, strategy, unit)) {
-      if (!cost::is_kept(tensor, strategy.recompute)) continue;
-      report_of(tensor.part).saved_bytes += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
-    }
   }
+  for (const auto& [part, bytes] : memory_.layer_tensors(strategy).kept) report_of(part).saved_bytes = bytes;
+  report_of("embedding").saved_bytes = memory_.end_bytes(strategy, spec::embedding_unit());
+  report_of("head").saved_bytes = memory_.end_bytes(strategy, spec::head_unit(model_));
   return reports;
 }
 

@@ -43,12 +43,14 @@ std::string machine_of(const std::string& source, const std::string& system, con
 
 // Megatron's dropout, which runs for speed leave on.
 constexpr double kUsualDropout = 0.1;
-// GPT-2's, padded: where a row does not say. It changes a large model's step by a per cent or two.
-constexpr int64_t kUsualVocabulary = 50304;
 
 // Derives `data` and says what is wrong in place of throwing.
 void settle(MeasuredRun& run) {
   if (!run.why_not.empty()) return;
+  if (run.step_seconds <= 0) {
+    run.why_not = "neither step time nor tokens a second is known";
+    return;
+  }
   try {
     spec::Strategy strategy = run.strategy;
     spec::validate(run.model);
@@ -88,14 +90,25 @@ void read_published_model(const Table& table, size_t row, MeasuredRun& run) {
   need(run, table.count(row, "hidden"), model.hidden, "hidden");
   need(run, table.count(row, "heads"), model.heads, "heads");
   need(run, table.count(row, "seq_len"), model.sequence, "seq_len");
-  model.vocabulary = table.count(row, "vocab").value_or(kUsualVocabulary);
-  model.ffn_hidden = table.count(row, "ffn_hidden").value_or(0);
-  model.kv_heads = table.count(row, "kv_heads").value_or(0);
-  model.dropout = model.attention_dropout = kUsualDropout;
-  if (model.ffn_hidden != 0 && model.ffn_hidden != 4 * model.hidden && model.kv_heads != model.heads) {
-    model.gated_mlp = true;  // all published rows of that shape are of the Llama family
-    model.dropout = model.attention_dropout = 0;
+  need(run, table.count(row, "vocab"), model.vocabulary, "vocab");
+  // The rest has a usual form, for tables that know no other.
+  for (const auto& [column, target] : {std::pair{"ffn_hidden", &model.ffn_hidden}, {"kv_heads", &model.kv_heads}}) {
+    if (table.has(column)) need(run, table.count(row, column), *target, column);
   }
+  model.embedding_norm = is_yes(table.text(row, "embedding_norm"));
+  // Published rows whose MLP is not 4 wide and whose heads are grouped are of the Llama family.
+  model.gated_mlp = table.has("gated_mlp") ? is_yes(table.text(row, "gated_mlp"))
+                                           : model.ffn() != 4 * model.hidden && model.key_heads() != model.heads;
+  const double usual = model.gated_mlp ? 0 : kUsualDropout;
+  model.dropout = model.attention_dropout = table.has("dropout") ? table.number(row, "dropout").value_or(0) : usual;
+  const auto assume = [&](const char* column, const auto& value) {
+    if (table.has(column)) return;
+    run.assumed += fmt::format("{}{} = {}", run.assumed.empty() ? "" : ", ", column, value);
+  };
+  assume("ffn_hidden", model.ffn());
+  assume("kv_heads", model.key_heads());
+  assume("gated_mlp", model.gated_mlp);
+  assume("dropout", model.dropout);
   if (table.number(row, "experts").value_or(0) > 1 && run.why_not.empty()) run.why_not = "experts are not modelled";
 }
 
@@ -109,7 +122,6 @@ void read_published_strategy(const Table& table, size_t row, MeasuredRun& run) {
   strategy.virtual_pipeline = table.count(row, "vpp").value_or(1);
   const double zero = table.number(row, "zero_stage").value_or(0);
   strategy.zero_stage = static_cast<int64_t>(zero);
-  if (zero == 2 && run.why_not.empty()) run.why_not = "ZeRO stage 2 is not modelled";
   if (table.number(row, "cp").value_or(1) > 1 && run.why_not.empty()) run.why_not = "context axis is not modelled";
   read_recompute(table.text(row, "recompute"), run);
   strategy.sequence_parallel = is_yes(table.text(row, "sequence_parallel")) && strategy.tensor > 1;
@@ -135,11 +147,11 @@ Rows published(const Table& table) {
     MeasuredRun run;
     run.source = table.text(row, "source");
     run.label = fmt::format("{} {}", table.where(row), table.text(row, "model"));
-    run.machine = machine_of(run.source, table.text(row, "system"), table.text(row, "gpu"));
+    run.machine = table.has("machine") ? table.text(row, "machine")
+                                       : machine_of(run.source, table.text(row, "system"), table.text(row, "gpu"));
     read_published_model(table, row, run);
     read_published_strategy(table, row, run);
     run.step_seconds = published_seconds(table, row, run);
-    if (run.step_seconds <= 0 && run.why_not.empty()) run.why_not = "neither step time nor tokens a second is known";
     settle(run);
     runs.push_back(std::move(run));
   }
@@ -233,8 +245,6 @@ std::vector<MeasuredRun> measured_runs(const Table& table) {
       "..., global_batch, ..., iteration_s)",
       table.file_name());
 }
-
-std::vector<MeasuredRun> read_measured(const std::string& path) { return measured_runs(read_table(path)); }
 
 cost::Recipe recipe_of(const MeasuredRun& run, const spec::Machine& machine) {
   cost::Recipe recipe = cost::recipe(machine.stack.program);

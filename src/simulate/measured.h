@@ -2,7 +2,9 @@
 //
 // Tables are told apart by their columns: those of validation/throughput.csv (the project's own form), vTrain's
 // artefact, and the step times of Korthikanti et al. 2022. A row is kept whatever it lacks; where it cannot be
-// predicted `why_not` says why: an incomplete strategy is never filled by a guess.
+// predicted `why_not` says why: a cell that is empty is never filled by a guess. Of a table that lacks the column, the
+// machine follows from the system's name, and the MLP's width, key heads, a gate and dropout from the family's usual form
+// (`assumed` says so).
 #pragma once
 
 #include <string>
@@ -28,11 +30,11 @@ struct MeasuredRun {
   bool knows_attention = false;  // else the stack's program says
   int64_t devices = 0;
   double step_seconds = 0;
+  std::string assumed;  // what no column says
   std::string why_not;  // empty: can be predicted
 };
 
-// `path`'s rows. Throws InputError where the file is none of the known forms.
-std::vector<MeasuredRun> read_measured(const std::string& path);
+// Throws InputError where the table is of none of the known forms.
 std::vector<MeasuredRun> measured_runs(const Table& table);
 
 // The recipe of the stack's program, with what the row knows better.

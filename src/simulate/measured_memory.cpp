@@ -1,7 +1,6 @@
 #include "simulate/measured_memory.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
 #include "simulate/evaluator.h"
@@ -10,8 +9,6 @@ namespace ridgeline::simulate {
 namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
-
-double to_double(int64_t value) { return static_cast<double>(value); }
 
 // The model and plan of a row; throws InputError where it lacks something.
 struct Run {
@@ -31,8 +28,10 @@ Run run_of(const Table& table, size_t row) {
   run.model.layers = need(table, row, "layers");
   run.model.hidden = need(table, row, "hidden");
   run.model.sequence = need(table, row, "seq_len");
-  run.model.heads = std::max<int64_t>(1, run.model.hidden / 128);
-  run.model.vocabulary = 51200;
+  run.model.heads = need(table, row, "heads");
+  run.model.vocabulary = need(table, row, "vocab");
+  run.model.dropout = run.model.attention_dropout = table.number(row, "dropout").value_or(0);
+  run.model.embedding_norm = table.text(row, "embedding_norm") == "yes";
   spec::Strategy& strategy = run.strategy;
   strategy.tensor = need(table, row, "tp");
   strategy.pipeline = need(table, row, "pp");
@@ -56,31 +55,19 @@ void predict(MeasuredMemory& measured, const Run& run, const spec::Machine& mach
   const StageMemory memory = model.stage(run.strategy, run.stage, count);
   const double reserve = model.reserve(run.strategy);
   const bool last = run.stage == run.strategy.pipeline - 1;
-  measured.predicted_allocated =
-      model.static_bytes(run.strategy, model.parameters(run.strategy.tensor, count, run.stage == 0, last));
+  const double parameters = model.parameters(run.strategy.tensor, count, run.stage == 0, last);
+  measured.predicted_allocated = model.statics(run.strategy, parameters).total();
   measured.predicted_peak = memory.total() - reserve;
   measured.predicted_low = memory.low - reserve;
   measured.predicted_high = memory.high - reserve;
 }
 
-Accuracy accuracy_of(const std::string& source, const std::vector<const MeasuredMemory*>& rows) {
-  Accuracy accuracy;
-  accuracy.source = source;
-  accuracy.rows = static_cast<int64_t>(rows.size());
-  std::vector<double> absolute;
+Accuracy accuracy_of_rows(const std::string& source, const std::vector<const MeasuredMemory*>& rows) {
+  std::vector<double> errors;
   for (const MeasuredMemory* row : rows) {
-    if (!row->why_not.empty()) continue;
-    accuracy.mean_error += row->error();
-    absolute.push_back(std::abs(row->error()));
-    accuracy.mean_absolute_error += absolute.back();
+    if (row->why_not.empty()) errors.push_back(row->error());
   }
-  accuracy.predicted = static_cast<int64_t>(absolute.size());
-  if (absolute.empty()) return accuracy;
-  accuracy.mean_error /= to_double(accuracy.predicted);
-  accuracy.mean_absolute_error /= to_double(accuracy.predicted);
-  std::sort(absolute.begin(), absolute.end());
-  accuracy.p95_absolute_error = absolute[static_cast<size_t>(std::ceil(0.95 * to_double(accuracy.predicted))) - 1];
-  return accuracy;
+  return accuracy_of(source, static_cast<int64_t>(rows.size()), errors);
 }
 
 }  // namespace
@@ -97,10 +84,8 @@ std::vector<MeasuredMemory> validate_memory(const Table& table, const std::strin
     measured.allocated = table.number(row, "allocated_MiB").value_or(0) * kMib;
     measured.peak = table.number(row, "max_allocated_MiB").value_or(0) * kMib;
     measured.reserved = table.number(row, "reserved_MiB").value_or(0) * kMib;
-    const std::string system = table.text(row, "system");
-    std::string name = machine;
-    if (name.empty()) name = system == "Frontier" ? "frontier" : system.starts_with("LUMI") ? "lumi" : "";
-    if (name.empty()) measured.why_not = "no machine file for this system (use --machine)";
+    const std::string name = machine.empty() ? table.text(row, "machine") : machine;
+    if (name.empty()) measured.why_not = "no column 'machine' names the machine's file (use --machine)";
     if (measured.peak <= 0) measured.why_not = "max_allocated_MiB is not known";
     if (measured.why_not.empty()) {
       const spec::Machine loaded = spec::load_machine(name);
@@ -128,9 +113,9 @@ std::vector<Accuracy> accuracies(const std::vector<MeasuredMemory>& rows) {
     for (const MeasuredMemory* row : all) {
       if (row->source == source) of_source.push_back(row);
     }
-    result.push_back(accuracy_of(source, of_source));
+    result.push_back(accuracy_of_rows(source, of_source));
   }
-  result.push_back(accuracy_of("all", all));
+  result.push_back(accuracy_of_rows("all", all));
   return result;
 }
 

@@ -1,6 +1,5 @@
 // Recorded memory of pipeline stages beside predictions (validation/memory.csv): what was allocated between steps, and
-// at the peak of a step. Head size 128 and a vocabulary of 51,200 are those of the recorded models; tables of this form
-// do not name them.
+// at the peak of a step. A row says all of its model and its strategy; one that does not has a why_not.
 #pragma once
 
 #include <optional>
@@ -26,7 +25,7 @@ struct MeasuredMemory {
 };
 
 bool is_memory_table(const Table& table);
-// `machine`: name or path for all rows; empty: by each row's system.
+// `machine`: name or path for all rows; empty: the one that each row's column `machine` names.
 std::vector<MeasuredMemory> validate_memory(const Table& table, const std::string& machine);
 // Of the peaks, by source and for all.
 std::vector<Accuracy> accuracies(const std::vector<MeasuredMemory>& rows);

@@ -1,9 +1,10 @@
 #include "simulate/stage_memory.h"
 
 #include <algorithm>
+#include <vector>
 
-#include "cost/memory.h"
 #include "cost/saved_tensors.h"
+#include "schedule/in_flight.h"
 #include "spec/parameters.h"
 
 namespace ridgeline::simulate {
@@ -16,77 +17,77 @@ double to_double(int64_t value) { return static_cast<double>(value); }
 
 }  // namespace
 
-const MemoryModel::Elements& MemoryModel::elements(int64_t tensor) {
-  const auto found = elements_.find(tensor);
-  if (found != elements_.end()) return found->second;
-  spec::Strategy strategy;
-  strategy.tensor = tensor;
-  spec::ModelSpec one_layer = model_;  // all layers are alike
-  one_layer.layers = 1;
-  Elements count;
-  for (const spec::ParameterSpec& parameter : spec::declare_parameters(one_layer, strategy)) {
-    const double local = to_double(spec::local_box(parameter.shape, parameter.value, tensor, 0).elements());
-    const int64_t unit = parameter.units.front();
-    if (unit == spec::embedding_unit()) count.embedding += local;
-    if (unit == spec::layer_unit(0)) count.layer += local;
-    if (unit == spec::head_unit(one_layer)) count.head += local;
-    if (parameter.units.size() > 1) count.head_tied += local;  // a copy where the head is on another stage
-  }
-  return elements_.emplace(tensor, count).first->second;
+const cost::LocalShares& MemoryModel::shares(int64_t tensor) {
+  const auto found = shares_.find(tensor);
+  if (found != shares_.end()) return found->second;
+  return shares_.emplace(tensor, cost::local_shares(model_, tensor)).first->second;
 }
 
 double MemoryModel::parameters(int64_t tensor, int64_t layers, bool first, bool last) {
-  const Elements& count = elements(tensor);
+  const cost::LocalShares& count = shares(tensor);
   double total = to_double(layers) * count.layer;
   if (first) total += count.embedding;
-  if (last) total += count.head + (first ? 0 : count.head_tied);
+  if (last) total += count.head + (first ? 0 : count.tied);
   return total;
 }
 
-MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) const {
-  Saved saved;
-  for (const int64_t unit : {spec::layer_unit(0), spec::head_unit(model_)}) {
-    for (const cost::SavedTensor& tensor : cost::saved_tensors(model_, strategy, unit)) {
-      if (!cost::is_kept(tensor, strategy.recompute)) continue;
-      const double bytes = to_double(cost::local_bytes(tensor, strategy, compute_, 0));
-      (unit == spec::layer_unit(0) ? saved.layer : saved.head) += bytes;
+MemoryModel::LayerTensors MemoryModel::layer_tensors(const spec::Strategy& strategy) const {
+  const spec::Recompute recompute = strategy.recompute;
+  const bool repeats_scores = recompute == spec::Recompute::selective && recipe_.selective_is_attention;
+  LayerTensors layer;
+  for (const cost::SavedTensor& tensor : cost::saved_tensors(model_, strategy, spec::layer_unit(0))) {
+    const bool kept = repeats_scores || cost::is_kept(tensor, recompute);
+    (kept ? layer.kept : layer.dropped)[tensor.part] += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
+  }
+  if (recipe_.keeps_masks && model_.dropout > 0) {
+    const double mask = to_double(cost::LocalShares::stream_rows(model_, strategy)) * to_double(model_.hidden);
+    for (const char* part : {"attention", "mlp"}) {
+      (recompute == spec::Recompute::full ? layer.dropped : layer.kept)[part] += mask;
     }
   }
-  saved.rebuilt = to_double(cost::recomputed_activations(model_, strategy, compute_, 0));
-  // Gradients on their way through a layer: of the stream, and of the widest product's result and input.
-  const double rows = to_double(strategy.micro_batch * model_.sequence);
-  const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
-  const double widest = std::max(to_double(model_.ffn()) * (model_.gated_mlp ? 2 : 1),
-                                 to_double(model_.query_width() + 2 * model_.key_width()));
-  saved.transient = rows * element * (3 * to_double(model_.hidden) + 2 * widest / to_double(strategy.tensor));
-  return saved;
+  if (!recipe_.fused_attention) {
+    // The softmax's result, and with dropout its mask and what it leaves.
+    const double bytes = element() + (model_.attention_dropout > 0 ? element() + 1 : 0);
+    const double scores = to_double(strategy.micro_batch * model_.heads) / to_double(strategy.tensor) *
+                          to_double(model_.sequence) * to_double(model_.sequence);
+    (recompute == spec::Recompute::none ? layer.kept : layer.dropped)["attention"] += scores * bytes;
+  }
+  return layer;
 }
 
-MemoryModel::Saved MemoryModel::published_saved(const spec::Strategy& strategy) const {
-  const double t = to_double(strategy.tensor);
-  const double stream = to_double(strategy.micro_batch * model_.sequence) * to_double(model_.hidden);
-  const double scores =
-      to_double(strategy.micro_batch * model_.heads) * to_double(model_.sequence) * to_double(model_.sequence) / t;
-  const double shared = strategy.sequence_parallel ? 10 / t : 10;  // what acts on the whole residual stream
-  const double attention = recipe_.fused_attention ? 0 : scores * (model_.attention_dropout > 0 ? 5 : 2);
-  const double whole = stream * (shared + 24 / t) + attention;
-  Saved saved;
-  switch (strategy.recompute) {
-    case spec::Recompute::none:
-      saved.layer = whole;
-      break;
-    case spec::Recompute::selective:
-      saved.layer = whole - attention;
-      saved.rebuilt = attention;
-      break;
-    case spec::Recompute::full:
-      saved.layer = 2 * stream / (strategy.sequence_parallel ? t : 1);
-      saved.rebuilt = whole - saved.layer;
-      break;
+double MemoryModel::end_bytes(const spec::Strategy& strategy, int64_t unit) const {
+  double bytes = 0;
+  for (const cost::SavedTensor& tensor : cost::saved_tensors(model_, strategy, unit)) {
+    bytes += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
   }
-  if (recipe_.scatters_messages && strategy.pipeline > 1) saved.scatter = 2 * stream / t;
-  saved.head = 4 * stream;
-  saved.embedding = stream * recipe_.embedding_bytes;
+  if (unit == spec::embedding_unit() && recipe_.keeps_masks && model_.dropout > 0) {
+    bytes += to_double(cost::LocalShares::stream_rows(model_, strategy)) * to_double(model_.hidden);
+  }
+  return bytes;
+}
+
+MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
+  const LayerTensors layer = layer_tensors(strategy);
+  Saved saved;
+  for (const auto& [part, bytes] : layer.kept) saved.layer += bytes;
+  // Full recomputation rebuilds a layer at once, selective one part after the other.
+  for (const auto& [part, bytes] : layer.dropped) {
+    saved.rebuilt = strategy.recompute == spec::Recompute::full ? saved.rebuilt + bytes : std::max(saved.rebuilt, bytes);
+  }
+  saved.embedding = end_bytes(strategy, spec::embedding_unit());
+  saved.head = end_bytes(strategy, spec::head_unit(model_));
+  const double rows = to_double(strategy.micro_batch * model_.sequence), hidden = to_double(model_.hidden);
+  if (recipe_.keeps_message_slices && strategy.pipeline > 1) {
+    saved.scatter = rows * hidden * element() / to_double(strategy.tensor);
+  }
+  if (recipe_.counts_transients) {
+    const cost::LocalShares& local = shares(strategy.tensor);
+    const double gate = model_.gated_mlp ? 2 : 1;
+    const double mlp = to_double(local.mlp_width + local.shared_width +
+                                 (model_.experts > 0 ? model_.experts_per_token : 0) * local.expert_width);
+    const double widest = std::max(gate * mlp, to_double(local.query_width + 2 * local.key_width));
+    saved.transient = rows * element() * (3 * hidden + 2 * widest);
+  }
   return saved;
 }
 
@@ -95,51 +96,18 @@ const MemoryModel::Saved& MemoryModel::saved(const spec::Strategy& strategy) {
                                    static_cast<int>(strategy.recompute) * 2 + (strategy.pipeline > 1 ? 1 : 0));
   const auto found = saved_.find(key);
   if (found != saved_.end()) return found->second;
-  return saved_.emplace(key, recipe_.name == "ridgeline" ? count_saved(strategy) : published_saved(strategy))
-      .first->second;
+  return saved_.emplace(key, count_saved(strategy)).first->second;
 }
 
-double MemoryModel::micro_batches_in_flight(const spec::Strategy& strategy, int64_t stage) {
-  const double m = to_double(strategy.micro_batches()), p = to_double(strategy.pipeline);
-  if (strategy.schedule == spec::ScheduleKind::gpipe) return m;
-  const double behind = p - to_double(stage);
-  if (strategy.virtual_pipeline == 1) return std::min(m, behind);
-  // Chunks ahead of the first backward (Narayanan et al. 2021, section 2.2.2), each a share of the stage's layers.
-  const double v = to_double(strategy.virtual_pipeline);
-  return std::min(m, ((v - 1) * p + 2 * (behind - 1) + 1) / v);
-}
-
-double MemoryModel::static_bytes(const spec::Strategy& strategy, double parameters) const {
-  const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1;
-  const double fixed = compute_ == spec::Precision::fp32 ? recipe_.bytes_fixed + 2 : recipe_.bytes_fixed;
-  const double rest = compute_ == spec::Precision::fp32 ? recipe_.bytes_sharded - 4 : recipe_.bytes_sharded;
-  return parameters * (fixed + rest / (sharded ? to_double(strategy.shards()) : 1));
-}
-
-double MemoryModel::working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last) {
-  const Elements& count = elements(strategy.tensor);
-  const double shared = first && last ? count.head_tied : 0;
-  std::vector<double> units;
-  if (first) units.push_back(count.embedding - shared);
-  units.insert(units.end(), static_cast<size_t>(std::min<int64_t>(layers, 2)), count.layer);
-  // Layers are alike: only whether their number is odd matters for who shares the slot of the head.
-  if (last && layers % 2 == 1 && layers > 2) units.push_back(count.layer);
-  if (last) units.push_back(count.head + (first ? 0 : count.head_tied));
-  double slots[2] = {0, 0};
-  for (size_t index = 0; index < units.size(); ++index) slots[index % 2] = std::max(slots[index % 2], units[index]);
-  return slots[0] + slots[1] + shared;
-}
-
-// As this program stores what it shards: cost/memory.h.
-void MemoryModel::add_sharded(const spec::Strategy& strategy, int64_t layers, bool first, bool last,
-                              StageMemory& memory) {
-  const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
-  const double count = parameters(strategy.tensor, layers, first, last), own = count / to_double(strategy.shards());
-  memory.weights = (strategy.shards_values() ? own : count) * element;
-  memory.gradients = own * 4;
-  memory.optimizer = own * (compute_ == spec::Precision::fp32 ? 8 : 12);
-  memory.buffers +=
-      working_elements(strategy, layers, first, last) * (4 + (strategy.shards_values() ? element : 0));
+StageMemory MemoryModel::statics(const spec::Strategy& strategy, double parameters) const {
+  const double shards = to_double(strategy.shards());
+  const bool shards_state = recipe_.shards_always || strategy.shards_optimizer();
+  const bool is_fp32 = compute_ == spec::Precision::fp32;  // parameters are their own masters
+  StageMemory memory;
+  memory.weights = parameters * element() / (strategy.shards_values() ? shards : 1);
+  memory.gradients = parameters * (recipe_.bytes_fixed - 2) / (strategy.shards_gradients() ? shards : 1);
+  memory.optimizer = parameters * (recipe_.bytes_sharded - (is_fp32 ? 4 : 0)) / (shards_state ? shards : 1);
+  return memory;
 }
 
 double MemoryModel::reserve(const spec::Strategy& strategy) const {
@@ -148,41 +116,66 @@ double MemoryModel::reserve(const spec::Strategy& strategy) const {
   return machine_.reserve.context_gib * kGib + communicators * machine_.reserve.communicator_mib * kMib;
 }
 
+double MemoryModel::activations(const spec::Strategy& strategy, int64_t stage, int64_t layers) {
+  const Saved& one = saved(strategy);
+  const schedule::InFlight flight = schedule::most_in_flight(
+      strategy.schedule, strategy.pipeline, strategy.virtual_pipeline, strategy.micro_batches(), stage);
+  const double of_chunk = to_double(layers) / to_double(strategy.virtual_pipeline) * one.layer + one.scatter;
+  return to_double(flight.pairs) * of_chunk + to_double(flight.embedding) * one.embedding +
+         to_double(flight.head) * one.head + one.rebuilt;
+}
+
+double MemoryModel::working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last) {
+  const cost::LocalShares& count = shares(strategy.tensor);
+  const double shared = first && last ? count.tied : 0;
+  std::vector<double> units;
+  if (first) units.push_back(count.embedding - shared);
+  units.insert(units.end(), static_cast<size_t>(std::min<int64_t>(layers, 2)), count.layer);
+  // Layers are alike: only whether their number is odd matters for who shares the slot of the head.
+  if (last && layers % 2 == 1 && layers > 2) units.push_back(count.layer);
+  if (last) units.push_back(count.head + (first ? 0 : count.tied));
+  double slots[2] = {0, 0};
+  for (size_t index = 0; index < units.size(); ++index) slots[index % 2] = std::max(slots[index % 2], units[index]);
+  return slots[0] + slots[1] + shared;
+}
+
+// What sharding needs beside the shards, at its peak.
+double MemoryModel::sharding_buffers(const spec::Strategy& strategy, int64_t layers, bool first, bool last) {
+  if (recipe_.has_working_buffer) {  // as this program stores what it shards: cost/memory.h
+    if (!strategy.shards_gradients()) return 0;
+    return working_elements(strategy, layers, first, last) * (4 + (strategy.shards_values() ? element() : 0));
+  }
+  double bytes = 0;
+  if (strategy.shards_values()) {
+    // Two layers' weights are gathered at a time, and one layer's gradients not yet scattered.
+    bytes += parameters(strategy.tensor, 1, false, false) * (2 * element() + 4);
+    if (first || last) bytes += parameters(strategy.tensor, 0, first, last) * element();
+  } else if (strategy.shards_gradients() && recipe_.bucket_elements == 0) {
+    // One bucket is being filled while another is reduced; a bucket holds at least a whole parameter.
+    bytes += 2 * std::max(strategy.bucket_mib * kMib, 4 * shares(strategy.tensor).largest);
+  }
+  if (recipe_.keeps_unsharded_gradients && strategy.zero_stage == 1) {
+    bytes += parameters(strategy.tensor, layers, first, last) * recipe_.gradient_bytes *
+             (1 - 1 / to_double(strategy.shards()));
+  }
+  return bytes + recipe_.bucket_elements * recipe_.gradient_bytes;
+}
+
+double MemoryModel::logits_buffers(const spec::Strategy& strategy) {
+  const double logits =
+      to_double(strategy.micro_batch * model_.sequence) * to_double(shares(strategy.tensor).vocabulary);
+  return recipe_.chunks_logits ? std::min(logits * (element() + 4), 512 * kMib) : logits * 8;
+}
+
 StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, int64_t layers) {
   const bool first = stage == 0, last = stage == strategy.pipeline - 1;
   const double count = parameters(strategy.tensor, layers, first, last);
-  const Saved& saved = this->saved(strategy);
-  const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
-  StageMemory memory;
-  if (recipe_.name == "ridgeline" && strategy.shards_gradients()) {
-    add_sharded(strategy, layers, first, last, memory);
-  } else if (strategy.zero_stage >= 3) {
-    const double owned = count / to_double(strategy.data);
-    memory.weights = owned * element;
-    memory.gradients = owned * 4;
-    memory.optimizer = owned * (compute_ == spec::Precision::fp32 ? 8 : 12);
-    // Two layers' weights are gathered at a time, and one layer's gradients not yet scattered.
-    memory.buffers += parameters(strategy.tensor, 1, false, false) * (2 * element + 4);
-    if (first || last) memory.buffers += parameters(strategy.tensor, 0, first, last) * element;
-  } else {
-    const double statics = static_bytes(strategy, count);
-    memory.weights = count * element;
-    memory.gradients = std::min(statics - memory.weights, count * (recipe_.bytes_fixed - 2));
-    memory.optimizer = statics - memory.weights - memory.gradients;
-  }
-  const double kept = to_double(layers) * saved.layer + saved.scatter + (first ? saved.embedding : 0);
-  memory.activations = micro_batches_in_flight(strategy, stage) * kept + saved.rebuilt + (last ? saved.head : 0);
-  memory.buffers += saved.transient + recipe_.bucket_elements * recipe_.gradient_bytes;
-  if (recipe_.keeps_unsharded_gradients && strategy.zero_stage >= 1 && strategy.zero_stage < 3) {
-    memory.buffers += count * recipe_.gradient_bytes * (1 - 1 / to_double(strategy.data));
-  }
-  if (last) {  // logits and their gradient, a chunk of rows at a time in this program, whole in others
-    const double rows = to_double(strategy.micro_batch * model_.sequence);
-    const double logits = rows * to_double(model_.vocabulary) / to_double(strategy.tensor);
-    memory.buffers += recipe_.name == "ridgeline" ? std::min(logits * (element + 4), 512 * kMib) : logits * 8;
-  }
-  memory.buffers += reserve(strategy);
-  const double allocated = memory.total() - reserve(strategy);
+  StageMemory memory = statics(strategy, count);
+  memory.activations = activations(strategy, stage, layers);
+  memory.buffers = saved(strategy).transient + sharding_buffers(strategy, layers, first, last);
+  if (last) memory.buffers += logits_buffers(strategy);
+  const double allocated = memory.total(), reserve = this->reserve(strategy);
+  memory.buffers += reserve;
   memory.low = memory.total() + allocated * machine_.reserve.slack_low;
   memory.high = memory.total() + allocated * machine_.reserve.slack_high;
   return memory;

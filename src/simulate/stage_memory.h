@@ -1,15 +1,18 @@
 // Memory of a stage, fast enough for mass enumeration: the same counts as cost/memory.h (parameters by the
-// declarations, saved tensors by their table), taken once for each unit and tensor size, and multiplied.
+// declarations, saved tensors by their table), taken once for each unit and tensor size, and multiplied by what the
+// schedule has in flight (schedule/in_flight.h).
 //
-// Other programs' recipes are counted by their published forms: with full recomputation a layer keeps its input, and a
-// slice of 1/tensor for each micro-batch where messages are scattered; without, s b h (10 + 24 / t) bytes and with
-// unfused attention 5 a s^2 b / t more; selective recomputation of attention with sequence parallelism 34 s b h / t
-// (Korthikanti et al. 2022, arXiv 2205.05198, table 2).
+// Other programs keep the tensors of the same table (their sum is Korthikanti et al. 2022, arXiv 2205.05198, table 2:
+// s b h (10 + 24 / t) bytes of a GPT's layer with dropout), and beside them dropout's masks, a byte an element, and where
+// attention is not fused its scores: 5 a s^2 b / t bytes with dropout, 2 without. With a pipeline they keep a slice of
+// 1/tensor of each message where messages are scattered.
 #pragma once
 
 #include <map>
+#include <string>
 #include <tuple>
 
+#include "cost/local_shares.h"
 #include "cost/recipe.h"
 #include "simulate/prediction.h"
 #include "spec/machine.h"
@@ -25,36 +28,41 @@ class MemoryModel {
 
   // Of stage `stage` that holds `layers` layers. `strategy.data` must be derived.
   StageMemory stage(const spec::Strategy& strategy, int64_t stage, int64_t layers);
-  // What tensors alone take at the stage's peak, without context, communicators and slack.
-  static double allocated(const StageMemory& memory, double reserve) { return memory.total() - reserve; }
   // Context and communicators of a rank under `strategy`.
   double reserve(const spec::Strategy& strategy) const;
   double parameters(int64_t tensor, int64_t layers, bool first, bool last);
-  // Static bytes of `parameters` of them.
-  double static_bytes(const spec::Strategy& strategy, double parameters) const;
+  const cost::LocalShares& shares(int64_t tensor);
+  // Weights, gradients and optimizer state of `parameters` of them; activations and buffers are zero.
+  StageMemory statics(const spec::Strategy& strategy, double parameters) const;
   Fit fit(const StageMemory& memory) const;
 
- private:
-  // Elements of the working buffer in which units at work are whole (spec/flat_layout.h: layouts by units).
-  double working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last);
-  void add_sharded(const spec::Strategy& strategy, int64_t layers, bool first, bool last, StageMemory& memory);
-  struct Elements {
-    double embedding = 0, layer = 0, head = 0, head_tied = 0;
+  // Bytes of one micro-batch on one layer, by part ("attention", "mlp"): what is kept for backward, and what is dropped
+  // and rebuilt there.
+  struct LayerTensors {
+    std::map<std::string, double> kept, dropped;
   };
-  struct Saved {
+  LayerTensors layer_tensors(const spec::Strategy& strategy) const;
+  // The same of the embedding's or the head's unit, which nothing is dropped of.
+  double end_bytes(const spec::Strategy& strategy, int64_t unit) const;
+
+ private:
+  struct Saved {  // bytes of one micro-batch
     double layer = 0, embedding = 0, head = 0, rebuilt = 0, scatter = 0, transient = 0;
   };
-  const Elements& elements(int64_t tensor);
   const Saved& saved(const spec::Strategy& strategy);
-  Saved count_saved(const spec::Strategy& strategy) const;
-  Saved published_saved(const spec::Strategy& strategy) const;
-  static double micro_batches_in_flight(const spec::Strategy& strategy, int64_t stage);
+  Saved count_saved(const spec::Strategy& strategy);
+  double activations(const spec::Strategy& strategy, int64_t stage, int64_t layers);
+  // Elements of the working buffer in which units at work are whole (spec/flat_layout.h: layouts by units).
+  double working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last);
+  double sharding_buffers(const spec::Strategy& strategy, int64_t layers, bool first, bool last);
+  double logits_buffers(const spec::Strategy& strategy);
+  double element() const { return compute_ == spec::Precision::fp32 ? 4 : 2; }
 
   spec::ModelSpec model_;
   spec::Machine machine_;
   spec::Precision compute_;
   cost::Recipe recipe_;
-  std::map<int64_t, Elements> elements_;
+  std::map<int64_t, cost::LocalShares> shares_;
   std::map<std::tuple<int64_t, bool, int64_t, int>, Saved> saved_;
 };
 

@@ -1,6 +1,7 @@
 #include "simulate/validation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -64,24 +65,11 @@ void order(Accuracy& accuracy, const Group& runs) {
   accuracy.regret = regrets / static_cast<double>(count);
 }
 
-Accuracy accuracy_of(const std::string& source, int64_t rows, const Group& predicted) {
-  Accuracy accuracy;
-  accuracy.source = source;
-  accuracy.rows = rows;
-  accuracy.predicted = static_cast<int64_t>(predicted.size());
-  if (predicted.empty()) return accuracy;
-  std::vector<double> absolute;
-  for (const ValidatedRun* run : predicted) {
-    accuracy.mean_error += run->error();
-    absolute.push_back(std::abs(run->error()));
-    accuracy.mean_absolute_error += absolute.back();
-  }
-  accuracy.mean_error /= static_cast<double>(predicted.size());
-  accuracy.mean_absolute_error /= static_cast<double>(predicted.size());
-  std::sort(absolute.begin(), absolute.end());
-  const size_t rank = static_cast<size_t>(std::ceil(0.95 * static_cast<double>(absolute.size())));
-  accuracy.p95_absolute_error = absolute[rank - 1];
-  order(accuracy, predicted);
+Accuracy accuracy_with_order(const std::string& source, int64_t rows, const Group& predicted) {
+  std::vector<double> errors;
+  for (const ValidatedRun* run : predicted) errors.push_back(run->error());
+  Accuracy accuracy = accuracy_of(source, rows, errors);
+  if (!predicted.empty()) order(accuracy, predicted);
   return accuracy;
 }
 
@@ -90,20 +78,39 @@ class Evaluators {
  public:
   Evaluator& of(const MeasuredRun& run, const spec::Machine& machine) {
     const spec::ModelSpec& model = run.model;
-    const auto key = std::make_tuple(machine.name, model.layers, model.hidden, model.heads, model.sequence,
-                                     model.vocabulary, model.ffn(), model.key_heads(), static_cast<int>(run.compute),
-                                     run.knows_attention ? 1 + static_cast<int>(run.fused_attention) : 0);
+    const std::array<int64_t, 10> shape = {model.layers,  model.hidden,      model.heads,     model.sequence,
+                                           model.vocabulary, model.ffn(),    model.key_heads(), model.gated_mlp,
+                                           model.embedding_norm, run.knows_attention ? 1 + run.fused_attention : 0};
+    const Key key{machine.name, shape, model.dropout, run.compute};
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
     return known_.emplace(key, Evaluator(model, machine, recipe_of(run, machine), run.compute)).first->second;
   }
 
  private:
-  std::map<std::tuple<std::string, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int, int>, Evaluator>
-      known_;
+  using Key = std::tuple<std::string, std::array<int64_t, 10>, double, spec::Precision>;
+  std::map<Key, Evaluator> known_;
 };
 
 }  // namespace
+
+Accuracy accuracy_of(const std::string& source, int64_t rows, const std::vector<double>& errors) {
+  Accuracy accuracy;
+  accuracy.source = source;
+  accuracy.rows = rows;
+  accuracy.predicted = static_cast<int64_t>(errors.size());
+  if (errors.empty()) return accuracy;
+  std::vector<double> absolute;
+  for (const double error : errors) {
+    accuracy.mean_error += error / static_cast<double>(errors.size());
+    absolute.push_back(std::abs(error));
+    accuracy.mean_absolute_error += absolute.back() / static_cast<double>(errors.size());
+  }
+  std::sort(absolute.begin(), absolute.end());
+  const size_t rank = static_cast<size_t>(std::ceil(0.95 * static_cast<double>(absolute.size())));
+  accuracy.p95_absolute_error = absolute[rank - 1];
+  return accuracy;
+}
 
 std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, const std::string& machine) {
   std::map<std::string, spec::Machine> machines;
@@ -138,8 +145,10 @@ std::vector<Accuracy> accuracies(const std::vector<ValidatedRun>& runs) {
     all.push_back(&run);
   }
   std::vector<Accuracy> result;
-  for (const std::string& source : sources) result.push_back(accuracy_of(source, rows[source], groups[source]));
-  result.push_back(accuracy_of("all", static_cast<int64_t>(runs.size()), all));
+  for (const std::string& source : sources) {
+    result.push_back(accuracy_with_order(source, rows[source], groups[source]));
+  }
+  result.push_back(accuracy_with_order("all", static_cast<int64_t>(runs.size()), all));
   return result;
 }
 

@@ -30,6 +30,9 @@ struct Accuracy {
   std::optional<double> regret;
 };
 
+// The account of `rows` of a source of which `errors` were predicted, without order and regret.
+Accuracy accuracy_of(const std::string& source, int64_t rows, const std::vector<double>& errors);
+
 // `machine`: name or path for all rows; empty: the one that each row names.
 std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, const std::string& machine);
 

@@ -51,6 +51,7 @@ void bind_model(Schema& schema, TrainSpec& spec) {
   schema.key("model.vocabulary", model.vocabulary, "tokens in the vocabulary, of any size", between(2, 1e8));
   schema.key("model.sequence", model.sequence, "tokens in a sample, and learned positions", between(1, 1e8));
   schema.key("model.tied", model.tied, "the output weight is the token embedding");
+  schema.key("model.embedding_norm", model.embedding_norm, "norm of the embeddings' sum, as in BLOOM");
   bind_family(schema, model);
   schema.key("model.norm_epsilon", model.norm_epsilon, "added to the variance in norms", between(0, 1));
   schema.key("model.init_std", model.init_std,

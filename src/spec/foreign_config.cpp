@@ -51,9 +51,11 @@ std::string json_format(const std::vector<Setting>& settings, const std::string&
 }
 
 std::string toml_format(const std::vector<Setting>& settings, const std::string& path) {
-  if (has_any(settings, {"strategy."})) {
+  if (has_any(settings, {"strategy.", "precision.", "data.", "evaluation."})) {
     throw InputError(
-        "{}: has a [strategy]: this is a config of Ridgeline already; `ridgeline train` and `simulate` take it", path);
+        "{}: has a [strategy], [precision], [data] or [evaluation]: this is a config of Ridgeline already; `ridgeline "
+        "train` and `simulate` take it",
+        path);
   }
   if (has_any(settings, {"parallelism.", "training.", "model.flavor", "job."})) return "torchtitan";
   throw InputError("{}: no table of torchtitan ([parallelism], [training], [job]); expected {}", path, kFormats);
@@ -99,13 +101,8 @@ void read_zero_stage(Reading& reading, const std::string& name) {
   const auto stage = reading.integer(name, 0, 3);
   if (!stage) return;
   Strategy& strategy = reading.config().spec.strategy;
-  strategy.zero_stage = std::max(strategy.zero_stage, std::min<int64_t>(*stage, 1));
-  if (*stage <= 1) {
-    reading.understood(name, assignment("strategy.zero_stage", strategy.zero_stage));
-  } else {
-    reading.beyond(name, fmt::format("{} sharded too; strategy.zero_stage = 1 comes nearest",
-                                     *stage == 2 ? "gradients" : "gradients and parameters"));
-  }
+  strategy.zero_stage = std::max(strategy.zero_stage, *stage);
+  reading.understood(name, assignment("strategy.zero_stage", strategy.zero_stage));
 }
 
 void read_other_axis(Reading& reading, const std::string& name, int64_t width, const std::string& shares) {
@@ -141,6 +138,17 @@ int64_t data_width(const Reading& reading, int64_t others) {
 
 std::vector<std::string> foreign_format_names() {
   return {"huggingface", "megatron", "deepspeed", "torchtitan", "nanotron"};
+}
+
+bool is_foreign_config(const std::string& path) {
+  if (!path.ends_with(".toml")) return true;
+  try {
+    const std::vector<Setting> settings = settings_of_toml(read_text_file(path, kFormats), path);
+    const bool is_ours = has_any(settings, {"strategy.", "precision.", "data.", "evaluation.", "model.preset"});
+    return !is_ours && has_any(settings, {"parallelism.", "job.", "model.flavor", "activation_checkpoint."});
+  } catch (const InputError&) {
+    return false;
+  }
 }
 
 ForeignConfig read_foreign_config(const std::string& path, const std::string& format) {

@@ -45,6 +45,10 @@ std::vector<std::string> foreign_format_names();
 // Reads `path`; an empty `format` is found out from the file. Throws InputError.
 ForeignConfig read_foreign_config(const std::string& path, const std::string& format = "");
 
+// Whether `path` is a config of another program: all but TOML is, and a TOML with tables that only torchtitan has. A
+// file that cannot be read as TOML is none: who reads it as a config of ours says what is wrong.
+bool is_foreign_config(const std::string& path);
+
 // The config of Ridgeline as TOML: keys that differ from the defaults alone, which reads back to the same spec.
 std::string short_toml(const TrainSpec& spec);
 

@@ -19,7 +19,7 @@ void read_megatron(const std::string& text, const std::string& file, ForeignConf
 // The shape of a Llama-like model from keys as transformers names them, each behind `prefix`; its sequence apart.
 void read_llama_shape(Reading& reading, const std::string& prefix, const std::string& kind);
 
-// strategy.zero_stage, of which Ridgeline runs 0 and 1.
+// strategy.zero_stage, which nothing that is read later lowers.
 void read_zero_stage(Reading& reading, const std::string& name);
 
 // A number of devices that share something Ridgeline has no axis for: beyond it, or of no effect where it is 1.

@@ -123,6 +123,7 @@ void read_model(Reading& reading) {
   read_vocabulary(reading);
   read_dropout(reading);
   reading.set("--init-method-std", model.init_std, "model.init_std");
+  reading.set("--embed-layernorm", model.embedding_norm, "model.embedding_norm");  // of BigScience's fork
   if (const auto most = reading.integer("--max-position-embeddings", 1)) {
     const bool more = model.positions == Positions::learned && *most != model.sequence;
     if (more) reading.beyond("--max-position-embeddings", "more learned positions than a sample has tokens");
@@ -157,14 +158,27 @@ void read_uneven_stages(Reading& reading) {
   }
 }
 
+// Interleaving, as chunks of a stage or as layers of a chunk.
 void read_virtual_pipeline(Reading& reading) {
-  for (const char* name : {"--num-layers-per-virtual-pipeline-stage", "--num-virtual-stages-per-pipeline-rank"}) {
-    const auto count = reading.integer(name, 1, 100'000);
-    if (!count) continue;
-    const bool layers = std::string(name).starts_with("--num-layers");
-    reading.beyond(name, fmt::format("interleaved 1F1B with {} {}; plain 1f1b stands in", *count,
-                                     layers ? "layers a chunk" : "chunks a stage"));
+  const ModelSpec& model = reading.config().spec.model;
+  Strategy& strategy = reading.config().spec.strategy;
+  const std::string chunks = "--num-virtual-stages-per-pipeline-rank";
+  const std::string layers = "--num-layers-per-virtual-pipeline-stage";
+  if (!strategy.stage_layers.empty()) {
+    for (const std::string& name : {chunks, layers}) {
+      reading.beyond(name, "interleaved 1F1B over stages that differ in size; plain 1f1b stands in");
+    }
+    return;
   }
+  reading.set(chunks, strategy.virtual_pipeline, "strategy.virtual_pipeline", 1, 1'000);
+  const auto count = reading.integer(layers, 1, 100'000);
+  if (!count) return;
+  if (model.layers % (strategy.pipeline * *count) != 0) {
+    reading.refuse(layers, fmt::format("a number that divides the {} layers of a stage ({} layers, {} stages)",
+                                       model.layers / strategy.pipeline, model.layers, strategy.pipeline));
+  }
+  strategy.virtual_pipeline = model.layers / (strategy.pipeline * *count);
+  reading.understood(layers, assignment("strategy.virtual_pipeline", strategy.virtual_pipeline));
 }
 
 // Returns the devices that further axes take.

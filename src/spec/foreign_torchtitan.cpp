@@ -38,25 +38,16 @@ void read_data_axes(Reading& reading, int64_t& data) {
   const auto shards = reading.integer(table + "data_parallel_shard_degree", -1, 1'000'000);
   const bool sharded = shards.value_or(-1) != 1;
   if (shards && *shards == 0) reading.refuse(table + "data_parallel_shard_degree", "-1 (what is left) or at least 1");
-  if (sharded) strategy.zero_stage = 1;
+  // Parameters that stay gathered from forward to backward are not sharded when it matters: ZeRO-2.
+  const std::string reshard = table + "fsdp_reshard_after_forward";
+  const bool stay_gathered = reading.text(reshard).value_or("") == "never";
+  if (sharded) strategy.zero_stage = stay_gathered ? 2 : 3;
+  const std::string meaning = assignment("strategy.zero_stage", strategy.zero_stage);
   read_other_axis(reading, table + "data_parallel_replicate_degree", replicas, "copies of the sharded model");
-  if (shards && *shards == -1) {
-    reading.beyond(
-        table + "data_parallel_shard_degree",
-        "parameters, gradients and optimizer sharded over all devices left (ZeRO-3); strategy.zero_stage = 1 "
-        "comes nearest");
-  } else if (shards) {
-    data = replicas * *shards;
-    reading.beyond(table + "data_parallel_shard_degree",
-                   sharded ? fmt::format("parameters, gradients and optimizer sharded over {} devices (ZeRO-3); "
-                                         "strategy.zero_stage = 1 comes nearest",
-                                         *shards)
-                           : "1: nothing is sharded");
-  }
-  if (const auto reshard = reading.text(table + "fsdp_reshard_after_forward")) {
-    reading.beyond(table + "fsdp_reshard_after_forward",
-                   *reshard == "never" ? "parameters stay gathered until backward (as ZeRO-2)" : "ZeRO-3's gathering");
-  }
+  reading.understood(reshard, meaning);
+  reading.understood(table + "data_parallel_shard_degree", meaning);
+  if (!shards) reading.assume(meaning + " (torchtitan shards over all devices left)");
+  if (shards && *shards > 0) data = replicas * *shards;
 }
 
 // Returns the width of the context axis.

@@ -21,6 +21,9 @@ void bind_hardware(Schema& schema, Machine& machine) {
   schema.key("machine.name", machine.name, "name");
   schema.key("machine.description", machine.description, "a sentence");
   schema.key("machine.base", machine.base, "machine whose file gives what this one leaves out");
+  schema.choice<Purpose>("machine.purpose", machine.purpose,
+                         {{"planning", Purpose::planning}, {"curve fit", Purpose::curve_fit}},
+                         "curve fit: right for runs like those that it was fitted to, and for nothing else");
   schema.key("machine.devices_per_node", machine.devices_per_node, "devices of a node", between(1, 1024));
   schema.key("machine.nodes", machine.nodes, "nodes in all; 0: not known", between(0, 1e6));
 
@@ -190,6 +193,8 @@ double Machine::peak_flops(Precision compute) const {
   }
   throw InternalError("Precision {}", static_cast<int>(compute));
 }
+
+std::string to_string(Purpose purpose) { return purpose == Purpose::planning ? "planning" : "curve fit"; }
 
 Machine load_machine(const std::string& name) { return load(name, 0); }
 

@@ -68,10 +68,15 @@ struct ReserveFacts {             // [reserve]: memory that no tensor of the pro
   double slack_high = 0.12;       // and at worst
 };
 
+// What a file's constants are good for: predictions of other models and strategies, or the recorded runs alone that they
+// were fitted to, with constants that are right together and mean nothing each.
+enum class Purpose { planning, curve_fit };
+
 struct Machine {
   std::string name;
   std::string description;
   std::string base;
+  Purpose purpose = Purpose::planning;
   int64_t devices_per_node = 1;
   int64_t nodes = 0;  // of the whole machine; 0: not known
   DeviceFacts device;
@@ -90,5 +95,7 @@ struct Machine {
 Machine load_machine(const std::string& name);
 Machine parse_machine(const std::string& text, const std::string& file_name);
 std::vector<std::string> machine_names();  // sorted
+
+std::string to_string(Purpose purpose);
 
 }  // namespace ridgeline::spec

@@ -116,6 +116,7 @@ void validate(const ModelSpec& model) {
 }
 
 void require_trainable(const ModelSpec& model) {
+  require_gpt(!model.embedding_norm, "embedding_norm", model.embedding_norm, "no norm after the embedding");
   require_gpt(model.positions == Positions::learned, "positions", to_string(model.positions), "learned positions");
   require_gpt(model.norm == Norm::layer_norm, "norm", to_string(model.norm), "layer_norm");
   require_gpt(model.key_heads() == model.heads, "kv_heads", model.kv_heads, "as many key and value heads as heads");

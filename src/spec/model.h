@@ -25,6 +25,7 @@ struct ModelSpec {
   int64_t vocabulary = 257;  // any size: shards may be uneven
   int64_t sequence = 128;    // tokens in a sample, and learned positions
   bool tied = true;          // output weight is the token embedding
+  bool embedding_norm = false;  // norm of the embeddings' sum, as in BLOOM
   Norm norm = Norm::layer_norm;
   Positions positions = Positions::learned;
   Biases biases = Biases::all;

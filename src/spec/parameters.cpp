@@ -132,6 +132,7 @@ std::vector<ParameterSpec> declare_parameters(const ModelSpec& model, const Stra
     declare.replicated("embedding.position.weight", {model.sequence, model.hidden}, embedding_unit(), Initial::normal,
                        model.init_std);
   }
+  if (model.embedding_norm) declare.norm("embedding.norm", embedding_unit());
   for (int64_t layer = 0; layer < model.layers; ++layer) declare_layer(declare, model, layer);
   declare.norm("final_norm", head_unit(model));
   if (!model.tied) {

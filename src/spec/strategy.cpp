@@ -10,16 +10,11 @@ namespace ridgeline::spec {
 namespace {
 
 // "1, 2, 4": the divisors of `number`, the largest sixteen where there are more.
-std::string divisors(int64_t number) {
-  std::vector<std::string> small, large;
-  for (int64_t divisor = 1; divisor <= number / divisor; ++divisor) {
-    if (number % divisor != 0) continue;
-    small.push_back(fmt::format("{}", divisor));
-    if (divisor != number / divisor) large.insert(large.begin(), fmt::format("{}", number / divisor));
-  }
-  small.insert(small.end(), large.begin(), large.end());
-  if (small.size() > 16) small.erase(small.begin(), small.end() - 16);
-  return join(small);
+std::string divisor_list(int64_t number) {
+  std::vector<std::string> words;
+  for (const int64_t divisor : divisors(number)) words.push_back(fmt::format("{}", divisor));
+  if (words.size() > 16) words.erase(words.begin(), words.end() - 16);
+  return join(words);
 }
 
 void check_range(const char* key, int64_t value, int64_t low, int64_t high) {
@@ -44,11 +39,12 @@ void check_tensor(const Strategy& strategy, const ModelSpec& model) {
   const int64_t tensor = strategy.tensor;
   if (model.heads % tensor != 0) {
     throw InputError("strategy.tensor = {}: {} heads do not divide by {}; use one of {}", tensor, model.heads, tensor,
-                     divisors(model.heads));
+                     divisor_list(model.heads));
   }
   if (model.key_heads() % tensor != 0) {
-    throw InputError("strategy.tensor = {}: {} key and value heads (model.kv_heads) do not divide by {}; use one of {}",
-                     tensor, model.key_heads(), tensor, divisors(std::gcd(model.heads, model.key_heads())));
+    throw InputError(
+        "strategy.tensor = {}: {} key and value heads (model.kv_heads) do not divide by {}; use one of {}", tensor,
+        model.key_heads(), tensor, divisor_list(std::gcd(model.heads, model.key_heads())));
   }
   if (model.vocabulary < tensor) {
     throw InputError("strategy.tensor = {}: a vocabulary of {} leaves ranks without a token; use at most {}", tensor,
@@ -58,7 +54,7 @@ void check_tensor(const Strategy& strategy, const ModelSpec& model) {
     throw InputError(
         "strategy.sequence_parallel = true: a sequence of {} does not divide by strategy.tensor = {}; use a tensor of "
         "{}, or turn sequence_parallel off",
-        model.sequence, tensor, divisors(std::gcd(model.sequence, model.heads)));
+        model.sequence, tensor, divisor_list(std::gcd(model.sequence, model.heads)));
   }
 }
 
@@ -143,7 +139,7 @@ void check_shard_group(const Strategy& strategy) {
   }
   if (strategy.data % group != 0) {
     throw InputError("strategy.shard_group = {}: does not divide the {} ranks of the data axis; use one of {}, or 0 for all",
-                     group, strategy.data, divisors(strategy.data));
+                     group, strategy.data, divisor_list(strategy.data));
   }
 }
 
@@ -177,6 +173,16 @@ void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
   check_chunks(strategy, model);
 }
 
+bool is_legal(const Strategy& strategy, const ModelSpec& model) {
+  try {
+    Strategy again = strategy;
+    derive_data(again, model, strategy.ranks());
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 void require_trainable(const Strategy& strategy) {
   const auto refuse = [](const char* key, int64_t value, const char* what) {
     throw InputError(
@@ -185,6 +191,27 @@ void require_trainable(const Strategy& strategy) {
         key, value, what);
   };
   if (strategy.virtual_pipeline > 1) refuse("virtual_pipeline", strategy.virtual_pipeline, "interleaved chunks");
+}
+
+bool is_trainable(const Strategy& strategy, const ModelSpec& model) {
+  try {
+    require_trainable(model);
+    require_trainable(strategy);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+std::vector<int64_t> divisors(int64_t number) {
+  std::vector<int64_t> small, large;
+  for (int64_t divisor = 1; divisor <= number / divisor; ++divisor) {
+    if (number % divisor != 0) continue;
+    small.push_back(divisor);
+    if (divisor != number / divisor) large.push_back(number / divisor);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
 }
 
 std::string to_string(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "gpipe" : "1f1b"; }

@@ -47,8 +47,16 @@ struct Strategy {
 // than tensor.
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks);
 
+// Whether derive_data would take it on as many ranks as it has; `data` is set. What proposes strategies asks this, so
+// that there is one set of rules.
+bool is_legal(const Strategy& strategy, const ModelSpec& model);
+
 // Throws InputError, naming the first key at fault, for a strategy that planning takes and `train` cannot run yet.
 void require_trainable(const Strategy& strategy);
+// Whether require_trainable takes both.
+bool is_trainable(const Strategy& strategy, const ModelSpec& model);
+
+std::vector<int64_t> divisors(int64_t number);  // of a positive number, ascending
 
 std::string to_string(ScheduleKind kind);
 std::string to_string(Recompute recompute);

@@ -90,6 +90,70 @@ TEST_F(Planning, WithoutNodesGivesTheCurve) {
   EXPECT_LT(curve[4]["step_seconds"].get<double>(), curve[0]["step_seconds"].get<double>());
 }
 
+TEST_F(Planning, TrainableHoldsInEverySearchOfTheCommand) {
+  const std::string model = "plan --model gpt-22b --machine frontier --json --trainable ";
+  const json curve = json::parse(run(model + "--global-batch 1024").output)["curve"];
+  ASSERT_FALSE(curve.empty());
+  for (const json& point : curve) EXPECT_TRUE(point["trainable"].get<bool>()) << point;
+  const Result result = run("plan --model gpt-1t --machine frontier --nodes 16 --global-batch 128 --trainable --json");
+  for (const json& near : json::parse(result.output)["nearest"]) {
+    EXPECT_TRUE(near["trainable"].get<bool>());
+    for (const json& change : near["changes"]) EXPECT_TRUE(change["trainable"].get<bool>()) << change;
+  }
+}
+
+TEST_F(Planning, ChangesStayWithinTheMachine) {
+  write("small.toml", "[machine]\nname = \"small\"\nbase = \"frontier\"\nnodes = 24\n");
+  const Result result = run("plan --model gpt-1t --machine ./small.toml --nodes 16 --global-batch 128 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  for (const json& near : json::parse(result.output)["nearest"]) {
+    for (const json& change : near["changes"]) EXPECT_LE(change.value("devices", 0), 24 * 8);
+  }
+}
+
+TEST_F(Planning, AConfigIsPlannedInItsPrecision) {
+  write("run.toml", "[model]\npreset = \"gpt-1.3b\"\n[precision]\ncompute = \"fp32\"\n");
+  const std::string rest = " --machine frontier --nodes 2 --global-batch 64 --trainable --json";
+  const json single = json::parse(run("plan --model run.toml --write w.toml" + rest).output);
+  EXPECT_EQ(single["precision"], "fp32");
+  EXPECT_THAT(read("w.toml"), HasSubstr("compute = \"fp32\""));
+  const json preset = json::parse(run("plan --model gpt-1.3b" + rest).output);
+  EXPECT_EQ(preset["precision"], "bf16");
+  EXPECT_GT(single["strategies"][0]["step_seconds"], preset["strategies"][0]["step_seconds"]);
+}
+
+TEST_F(Planning, FitsOfRecordedRunsAreWarnedOf) {
+  const std::string rest = " --nodes 2 --global-batch 64 --json";
+  const Result fit = run("plan --model gpt-1.3b --machine frontier-neox" + rest);
+  EXPECT_THAT(fit.errors, HasSubstr("frontier-neox is a curve fit"));
+  EXPECT_EQ(json::parse(fit.output)["machine_purpose"], "curve fit");
+  EXPECT_EQ(run("plan --model gpt-1.3b --machine frontier" + rest).errors, "");
+}
+
+TEST_F(Planning, ConfigsOfOtherProgramsAreSimulatedOnTheirDevices) {
+  write("t.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = 2048\n"
+                  "local_batch_size = 1\nglobal_batch_size = 64\n[parallelism]\ndata_parallel_shard_degree = 8\n"
+                  "tensor_parallel_degree = 2\ncontext_parallel_degree = 1\n");
+  Result result = run("simulate t.toml --machine h200 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const json simulated = json::parse(result.output);
+  EXPECT_EQ(simulated["strategy"]["data"], 8);
+  EXPECT_EQ(simulated["strategy"]["zero_stage"], 3);
+  EXPECT_EQ(simulated["precision"], "bf16");
+
+  const std::string script =
+      "python pretrain_gpt.py --num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length 512 "
+      "--vocab-size 999 --micro-batch-size 1 --bf16 --expert-model-parallel-size 1 --fp8-format hybrid ";
+  write("s.sh", script);
+  result = run("simulate s.sh --machine h200 --nodes 1");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("strategy.global_batch: the file has no --global-batch-size"));
+  result = run("simulate s.sh --machine h200 --nodes 1 --set strategy.global_batch=32 --json");
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  EXPECT_THAT(result.errors, HasSubstr("--fp8-format"));
+  EXPECT_EQ(json::parse(result.output)["strategy"]["global_batch"], 32);
+}
+
 TEST_F(Planning, InterleavingIsPredictedAndTraced) {
   write("run.toml",
         "[model]\npreset = \"gpt-22b\"\n[strategy]\npipeline = 8\nglobal_batch = 64\nrecompute = \"full\"\n"
@@ -133,10 +197,19 @@ TEST_F(Planning, BadInputIsNamed) {
   refused("plan --model gpt-175b --machine frontier --nodes 2 --devices 16 --global-batch 8", "give one of them");
   write("run.toml", "[model]\npreset = \"gpt-22b\"\n[strategy]\ntensor = 7\n");
   refused("simulate run.toml --machine frontier --nodes 7", "run.toml:4");
+  write("big.toml",
+        "[model]\npreset = \"gpt-22b\"\n[strategy]\npipeline = 8\nglobal_batch = 1000000\n");
   write("bad.toml",
         "[machine]\nname = \"x\"\nbase = \"frontier\"\n[device]\nmemory_gb_per_s = 1.6\nmemory_gib = 1e12\n");
   refused("simulate run.toml --machine ./bad.toml --nodes 1", "bad.toml:6: device.memory_gib");
   write("runs.csv", "a,b\n1,2\n");
+  refused("plan --model gpt-22b --machine frontier --global-batch 1024 --write w.toml", "add --nodes or --devices");
+  refused("plan --model gpt-1t --machine frontier --nodes 16 --global-batch 128 --write w.toml", "nothing fits");
+  refused("plan --model mixtral-8x7b --machine frontier --nodes 2 --global-batch 8 --trainable", "`ridgeline train`");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/w.toml"));
+  refused("simulate big.toml --machine frontier --trace t.json", "strategy.global_batch = 1000000");
+  // A --set takes one word: what follows it is the config.
+  refused("simulate --set strategy.tensor=7 run.toml --machine frontier --nodes 7", "strategy.tensor = 7");
   refused("validate --measured runs.csv", "runs.csv");
 }
 

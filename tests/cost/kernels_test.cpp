@@ -41,7 +41,8 @@ class Kernels : public testing::Test {
     return strategy;
   }
   UnitWork layer(const spec::Strategy& strategy, const Recipe& recipe) const {
-    return unit_kernels(model_, strategy, spec::Precision::bf16, recipe, spec::layer_unit(0));
+    return unit_kernels(model_, strategy, local_shares(model_, strategy.tensor), spec::Precision::bf16, recipe,
+                        spec::layer_unit(0));
   }
   spec::ModelSpec model_ = spec::model_preset("gpt-22b");
 };

@@ -24,13 +24,36 @@ spec::ModelSpec small_model() {
   return model;
 }
 
-TEST(Space, CoversExactlyWhatIsLegal) {
-  const spec::ModelSpec model = small_model();
-  const Space space{.devices = 24, .global_batch = 48, .most_tensor = 64, .most_chunks = 1};
+// Key and value heads of a group, which the tensor axis has to divide too.
+spec::ModelSpec grouped_model() {
+  spec::ModelSpec model = small_model();
+  model.kv_heads = 4;
+  model.positions = spec::Positions::rotary;
+  model.norm = spec::Norm::rms_norm;
+  model.gated_mlp = true;
+  return model;
+}
+
+spec::ModelSpec expert_model() {
+  spec::ModelSpec model = grouped_model();
+  model.kv_heads = 6;
+  model.experts = 8;
+  return model;
+}
+
+class Covers : public testing::TestWithParam<spec::ModelSpec> {};
+INSTANTIATE_TEST_SUITE_P(Models, Covers, testing::Values(small_model(), grouped_model(), expert_model()),
+                         [](const auto& info) {
+                           return info.param.experts > 0 ? "Experts" : info.param.kv_heads > 0 ? "Grouped" : "Plain";
+                         });
+
+TEST_P(Covers, ExactlyWhatIsLegal) {
+  const spec::ModelSpec model = GetParam();
+  const Space space{.devices = 24, .global_batch = 48};
   std::set<Tuple> found;
   for (const Cut& cut : cuts(space, model)) {
     for_each_plan(space, model, cut, [&](const spec::Strategy& s) {
-      found.insert({s.tensor, s.pipeline, s.data, s.micro_batch});
+      if (s.virtual_pipeline == 1) found.insert({s.tensor, s.pipeline, s.data, s.micro_batch});
       spec::Strategy again = s;
       EXPECT_NO_THROW(spec::derive_data(again, model, space.devices));
       EXPECT_EQ(again.data, s.data);
@@ -56,6 +79,48 @@ TEST(Space, CoversExactlyWhatIsLegal) {
   }
   EXPECT_EQ(found, expected);
   EXPECT_GT(found.size(), 50u);
+}
+
+// Every number of chunks up to the space's bound against derive_data.
+TEST_P(Covers, ExactlyTheChunksThatAreLegal) {
+  const spec::ModelSpec model = GetParam();
+  const Space space{.devices = 12, .global_batch = 48};
+  std::set<std::tuple<int64_t, int64_t, int64_t, int64_t>> found, expected;
+  for (const Cut& cut : cuts(space, model)) {
+    for_each_plan(space, model, cut, [&](const spec::Strategy& s) {
+      found.insert({s.tensor, s.pipeline, s.micro_batch, s.virtual_pipeline});
+      if (s.virtual_pipeline > 1) return;
+      for (int64_t chunks = 1; chunks <= space.most_chunks; ++chunks) {
+        spec::Strategy interleaved = s;
+        interleaved.schedule = spec::ScheduleKind::one_f_one_b;
+        interleaved.virtual_pipeline = chunks;
+        if (spec::is_legal(interleaved, model)) expected.insert({s.tensor, s.pipeline, s.micro_batch, chunks});
+      }
+    });
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST(Space, OnlyTrainableLeavesOutExactlyTheRest) {
+  spec::ModelSpec model = small_model();
+  Space space{.devices = 8, .global_batch = 32};
+  const auto count = [&](bool only_trainable) {
+    std::pair<int64_t, int64_t> counted;  // all, and those that train
+    space.only_trainable = only_trainable;
+    for (const Cut& cut : cuts(space, model)) {
+      for_each_plan(space, model, cut, [&](const spec::Strategy& s) {
+        ++counted.first;
+        if (spec::is_trainable(s, model)) ++counted.second;
+      });
+    }
+    return counted;
+  };
+  const auto all = count(false), trainable = count(true);
+  EXPECT_GT(trainable.first, 0);
+  EXPECT_EQ(trainable.first, trainable.second);
+  EXPECT_EQ(trainable.second, all.second);
+  model.experts = 4;  // which `train` does not know
+  EXPECT_EQ(count(true).first, 0);
 }
 
 TEST(Space, NoPlanComesTwice) {

@@ -103,6 +103,7 @@ TEST_F(Config, EveryFieldIsWritten) {
       [](TrainSpec& s) { s.model.positions = Positions::rotary; },
       [](TrainSpec& s) { s.model.biases = Biases::attention; },
       [](TrainSpec& s) { s.model.gated_mlp = true; },
+      [](TrainSpec& s) { s.model.embedding_norm = true; },
       [](TrainSpec& s) { s.model.qk_norm = true; },
       [](TrainSpec& s) { s.model.experts = 5; },
       [](TrainSpec& s) { s.model.experts_per_token = 5; },

@@ -150,6 +150,17 @@ TEST_F(Foreign, MegatronLastArgumentWinsAndStagesMayDiffer) {
   EXPECT_THAT(config.missing, Contains(HasSubstr("model.vocabulary")));
 }
 
+TEST_F(Foreign, MegatronInterleavingIsTheStrategys) {
+  const std::string command = "python pretrain_gpt.py " + kArguments + "--pipeline-model-parallel-size 2 ";
+  ForeignConfig config = read("s.sh", command + "--num-layers-per-virtual-pipeline-stage 2\n");
+  EXPECT_EQ(config.spec.strategy.virtual_pipeline, 2);
+  EXPECT_EQ(meaning(config.understood, "--num-layers-per-virtual-pipeline-stage"), "strategy.virtual_pipeline = 2");
+  config = read("s.sh", command + "--num-virtual-stages-per-pipeline-rank 4\n");
+  EXPECT_EQ(config.spec.strategy.virtual_pipeline, 4);
+  EXPECT_THAT(error("s.sh", command + "--num-layers-per-virtual-pipeline-stage 3\n"),
+              HasSubstr("--num-layers-per-virtual-pipeline-stage = 3: expected a number that divides the 4 layers"));
+}
+
 TEST_F(Foreign, BareArgumentsAndMixtures) {
   const ForeignConfig config = read(
       "arguments.txt",

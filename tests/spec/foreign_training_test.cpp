@@ -21,7 +21,8 @@ TEST_F(Foreign, DeepSpeedBatchesGiveTheDataAxis) {
   EXPECT_EQ(config.spec.optimizer.decay, DecayKind::linear);
   EXPECT_EQ(config.spec.optimizer.warmup_steps, 2000);
   EXPECT_DOUBLE_EQ(config.spec.strategy.bucket_mib, 5e8 * 4 / 1048576);
-  EXPECT_THAT(meaning(config.beyond, "/zero_optimization/stage"), HasSubstr("gradients sharded too"));
+  EXPECT_EQ(config.spec.strategy.zero_stage, 2);
+  EXPECT_EQ(meaning(config.understood, "/zero_optimization/stage"), "strategy.zero_stage = 2");
   EXPECT_THAT(meaning(config.beyond, "/zero_optimization/offload_optimizer/device"), HasSubstr("cpu"));
 }
 
@@ -70,7 +71,8 @@ TEST_F(Foreign, TorchtitanFlavorsArePresets) {
   EXPECT_EQ(config.spec.strategy.global_batch, 64);
   EXPECT_EQ(config.spec.strategy.recompute, Recompute::full);
   EXPECT_EQ(config.devices, 256);
-  EXPECT_THAT(meaning(config.beyond, "parallelism.data_parallel_shard_degree"), HasSubstr("ZeRO-3"));
+  EXPECT_EQ(config.spec.strategy.zero_stage, 3);
+  EXPECT_EQ(meaning(config.understood, "parallelism.data_parallel_shard_degree"), "strategy.zero_stage = 3");
   EXPECT_THAT(config.ignored.front().where, HasSubstr("torchtitan.toml:"));
 }
 
@@ -86,6 +88,27 @@ TEST_F(Foreign, TorchtitanModelsOfUnknownShapeAreMissing) {
   for (int i = 0; i < 60; ++i) deep += "{a = ";
   deep += "1" + std::string(60, '}');
   EXPECT_THAT(error("t.toml", deep), HasSubstr("nest deeper than 32 levels"));
+}
+
+TEST_F(Foreign, TorchtitanParametersThatStayGatheredAreZeroTwo) {
+  const std::string head = "[training]\nseq_len = 64\n[parallelism]\ndata_parallel_shard_degree = 8\n";
+  EXPECT_EQ(read("t.toml", head).spec.strategy.zero_stage, 3);
+  const ForeignConfig config = read("t.toml", head + "fsdp_reshard_after_forward = \"never\"\n");
+  EXPECT_EQ(config.spec.strategy.zero_stage, 2);
+  EXPECT_EQ(meaning(config.understood, "parallelism.fsdp_reshard_after_forward"), "strategy.zero_stage = 2");
+}
+
+TEST_F(Foreign, TomlOfOursIsToldFromTorchtitans) {
+  const auto is_foreign = [&](const std::string& text) {
+    std::ofstream(folder_ + "/x.toml") << text;
+    return is_foreign_config(folder_ + "/x.toml");
+  };
+  EXPECT_TRUE(is_foreign("[training]\nseq_len = 64\n[parallelism]\ntensor_parallel_degree = 2\n"));
+  EXPECT_TRUE(is_foreign("[model]\nname = \"llama3\"\nflavor = \"8B\"\n"));
+  EXPECT_FALSE(is_foreign("[model]\npreset = \"gpt-22b\"\n[training]\nsteps = 3\n"));
+  EXPECT_FALSE(is_foreign("[strategy]\ntensor = 2\n[parallelism]\nx = 1\n"));
+  EXPECT_FALSE(is_foreign("[strategy\n"));
+  EXPECT_TRUE(is_foreign_config("train.sh"));
 }
 
 TEST_F(Foreign, NanotronYaml) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "spec/device_peaks.h"
 
 namespace ridgeline::spec {
 namespace {
@@ -32,6 +33,30 @@ TEST_F(Machines, ShippedOnesAreWhole) {
     EXPECT_GE(machine.peak_flops(Precision::bf16), machine.peak_flops(Precision::fp32)) << name;
     // A ring cannot be faster than the memory that it reads.
     EXPECT_LE(machine.links.node_gb_per_s, machine.device.memory_gb_per_s) << name;
+  }
+}
+
+// A processor has no data sheet's peak; every other device is in the table, and the file says what the table says.
+TEST_F(Machines, PeaksAreThoseOfTheDeviceTable) {
+  for (const std::string& name : machine_names()) {
+    const DeviceFacts device = load_machine(name).device;
+    if (device.name == "CPU") continue;
+    const std::optional<DevicePeaks> peaks = device_peaks(device.name);
+    ASSERT_TRUE(peaks) << name << ": " << device.name;
+    EXPECT_EQ(device.peak_fp16_tflops, peaks->fp16) << name;
+    EXPECT_EQ(device.peak_fp32_tflops, peaks->fp32) << name;
+    // Without bf16 units, products run in fp32.
+    EXPECT_EQ(device.peak_bf16_tflops, peaks->bf16 > 0 ? peaks->bf16 : peaks->fp32) << name;
+  }
+}
+
+TEST_F(Machines, FitsOfRecordedRunsSaySo) {
+  for (const char* name : {"frontier-neox", "aurora-torchtitan", "a100-foundry", "a100-foundry-40", "h100-foundry",
+                           "a100-vtrain", "jean-zay-a100"}) {
+    EXPECT_EQ(load_machine(name).purpose, Purpose::curve_fit) << name;
+  }
+  for (const char* name : {"frontier", "lumi", "selene", "h200"}) {
+    EXPECT_EQ(load_machine(name).purpose, Purpose::planning) << name;
   }
 }
 

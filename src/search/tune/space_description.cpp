@@ -77,8 +77,8 @@ class Enumerator {
     Space space{.devices = devices, .global_batch = global_batch};
     space.most_tensor = largest(description_.tensor, space.most_tensor);
     space.most_micro_batch = largest(description_.micro_batch, space.most_micro_batch);
-    space.most_chunks = size_.only_trainable ? 1 : largest(description_.virtual_pipeline, space.most_chunks);
-    space.shards_parameters = !size_.only_trainable && allows(description_.zero_stage, 3);
+    space.most_chunks = largest(description_.virtual_pipeline, space.most_chunks);
+    space.only_trainable = size_.only_trainable;
     return space;
   }
 
