@@ -1,5 +1,7 @@
 #include "nn/flat_parameters.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "nn/initial_values.h"
 
@@ -24,6 +26,12 @@ Parameter FlatParameters::parameter(const std::string& name) const {
     return flat.narrow(0, entry.range.begin, entry.range.size()).view(entry.box.extent);
   };
   return {view(values_), view(gradients_), entry.box};
+}
+
+Parameter FlatParameters::parameter_if_declared(const std::string& name) const {
+  const bool declared = std::any_of(declared_.begin(), declared_.end(),
+                                    [&](const spec::ParameterSpec& parameter) { return parameter.name == name; });
+  return declared ? parameter(name) : Parameter{};
 }
 
 void FlatParameters::initialise(uint64_t seed, const std::function<void(const spec::FlatEntry&, const at::Tensor&)>& sink) {

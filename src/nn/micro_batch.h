@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "spec/placement.h"
+
 namespace ridgeline::nn {
 
 struct MicroBatch {
@@ -20,5 +22,11 @@ struct MicroBatch {
 
   int64_t tokens_total() const { return size * sequence; }
 };
+
+// Places of rows [range) of a micro-batch within their samples: whole samples follow each other.
+inline at::Tensor row_positions(const MicroBatch& batch, const spec::Range& range, at::Device device) {
+  const auto options = at::TensorOptions().dtype(at::kLong).device(device);
+  return at::arange(range.begin, range.end, options).remainder_(batch.sequence);
+}
 
 }  // namespace ridgeline::nn

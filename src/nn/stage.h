@@ -7,11 +7,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "nn/context.h"
 #include "nn/flat_parameters.h"
 #include "nn/head.h"
+#include "nn/rotary.h"
 #include "nn/unit.h"
 
 namespace ridgeline::nn {
@@ -53,6 +55,7 @@ class Stage {
  private:
   const Context& context_;
   spec::Range units_;
+  std::optional<Rotary> rotary_;  // where the model has rotary positions
   std::vector<std::unique_ptr<Unit>> list_;
   const Head* head_ = nullptr;  // in list_, on the last stage
 };

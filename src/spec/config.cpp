@@ -10,6 +10,30 @@ namespace {
 constexpr double kMostRanks = 1e6;
 constexpr double kMostSteps = 1e12;
 
+void bind_rotary(Schema& schema, RotarySpec& rotary) {
+  schema.key("model.rotary_base", rotary.base, "frequency of pair i of n in a head: base^(-i / n)",
+             Interval{.low = 1, .high = 1e15, .low_open = true});
+  schema.choice<RotaryScaling>("model.rotary_scaling", rotary.scaling,
+                               {{"none", RotaryScaling::none},
+                                {"linear", RotaryScaling::linear},
+                                {"llama3", RotaryScaling::llama3},
+                                {"yarn", RotaryScaling::yarn}},
+                               "how rotation is slowed for sequences beyond those of the first training");
+  schema.key("model.rotary_factor", rotary.factor, "by which the sequence is stretched", between(1, 1e6));
+  schema.key("model.rotary_original_sequence", rotary.original_sequence,
+             "llama3, yarn: tokens that the model was first trained for", between(0, 1e8));
+  schema.key("model.rotary_low_frequency", rotary.low_frequency,
+             "llama3: turns over the original sequence below which a pair is stretched in full", between(0, 1e9));
+  schema.key("model.rotary_high_frequency", rotary.high_frequency, "llama3: turns above which it is left alone",
+             between(0, 1e9));
+  schema.key("model.rotary_beta_fast", rotary.beta_fast, "yarn: turns above which a pair is left alone",
+             between(0, 1e9));
+  schema.key("model.rotary_beta_slow", rotary.beta_slow, "yarn: turns below which it is stretched in full",
+             between(0, 1e9));
+  schema.key("model.rotary_attention_factor", rotary.attention_factor,
+             "yarn: of sines and cosines; 0: 0.1 ln(factor) + 1", between(0, 100));
+}
+
 // What tells families apart, and experts.
 void bind_family(Schema& schema, ModelSpec& model) {
   schema.choice<Norm>("model.norm", model.norm, {{"layer_norm", Norm::layer_norm}, {"rms_norm", Norm::rms_norm}},
@@ -17,12 +41,15 @@ void bind_family(Schema& schema, ModelSpec& model) {
   schema.choice<Positions>("model.positions", model.positions,
                            {{"learned", Positions::learned}, {"rotary", Positions::rotary}},
                            "how the place of a token enters: an embedding, or rotation of queries and keys");
+  bind_rotary(schema, model.rotary);
   schema.choice<Biases>(
       "model.biases", model.biases,
       {{"all", Biases::all}, {"attention", Biases::attention}, {"qkv", Biases::qkv}, {"none", Biases::none}},
       "matrices that have a bias");
   schema.key("model.gated_mlp", model.gated_mlp, "SwiGLU, of three matrices, in place of GELU");
   schema.key("model.qk_norm", model.qk_norm, "RMS norm of each head's query and key");
+  schema.key("model.sliding_window", model.sliding_window,
+             "keys that a query sees, its own the last of them; 0: all before it", between(0, 1e8));
   schema.key("model.experts", model.experts, "experts of each layer; 0: one dense MLP", between(0, 1e5));
   schema.key("model.experts_per_token", model.experts_per_token, "experts that the router picks for a token",
              between(1, 1e5));
@@ -34,8 +61,9 @@ void bind_family(Schema& schema, ModelSpec& model) {
 
 void bind_model(Schema& schema, TrainSpec& spec) {
   ModelSpec& model = spec.model;
-  schema.table("model", "Shape of the model. A preset sets all keys, others override it. `train` runs the GPT family alone, which the defaults "
-               "are; planning takes all");
+  schema.table("model",
+               "Shape of the model. A preset sets all keys, others override it; the defaults are a small GPT. `train` "
+               "takes no experts yet, planning does");
   std::vector<std::string> presets = model_preset_names();
   presets.insert(presets.begin(), "");
   schema.choice("model.preset", spec.model_preset, presets, "named shape to start from; empty: none");

@@ -34,6 +34,12 @@ std::string describe_stages(const std::vector<spec::Range>& stages, const spec::
   return join(layers, "+");
 }
 
+std::string attention_kernel_of(const spec::TrainSpec& spec, const platform::Device& device) {
+  nn::AttentionPattern pattern = nn::attention_pattern(spec.model);
+  pattern.dropout.probability = spec.model.attention_dropout;
+  return nn::attention_kernel(device.torch(), scalar_type(spec.precision.compute), pattern);
+}
+
 void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platform::Device& device) {
   const spec::Strategy& strategy = spec.strategy;
   spdlog::info("model: {} parameters, {} layers, hidden {}, {} heads, vocabulary {}, sequence {}",
@@ -46,7 +52,7 @@ void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platfo
                strategy.global_batch, strategy.micro_batches(), strategy.micro_batch, strategy.data,
                to_string(spec.precision.compute), to_string(strategy.recompute));
   spdlog::info("device: {}, {} threads a rank, attention: {}", device.name(), platform::threads(),
-               nn::attention_kernel(device.torch(), scalar_type(spec.precision.compute), spec.model.attention_dropout > 0));
+               attention_kernel_of(spec, device));
 }
 
 data::SampleSource open_data(const spec::TrainSpec& spec) {

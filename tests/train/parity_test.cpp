@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "spec/families.h"
 #include "train/small_run.h"
 
 namespace ridgeline::train {
@@ -17,8 +18,14 @@ using spec::ScheduleKind;
 struct Layout {
   int64_t tensor, pipeline, data;
   std::string switches;  // of: sp, zero, gpipe, selective, full, mb2, untied, dropout, uneven, tiny_buckets, bf16, fp16,
-                         // gloo: instead of shared memory
+                         // gloo: instead of shared memory; or a family of spec/families.h
 
+  std::string family() const {
+    for (const std::string& name : spec::family_names()) {
+      if (has(name)) return name;
+    }
+    return has("untied") ? "gpt_untied" : "gpt";
+  }
   bool has(const std::string& word) const { return (" " + switches + " ").find(" " + word + " ") != std::string::npos; }
   std::string name() const {
     std::string text = fmt::format("t{}_p{}_d{}_{}", tensor, pipeline, data, switches);
@@ -37,7 +44,7 @@ spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
   if (layout.has("selective")) spec.strategy.recompute = Recompute::selective;
   if (layout.has("full")) spec.strategy.recompute = Recompute::full;
   if (layout.has("mb2")) spec.strategy.micro_batch = 2;
-  if (layout.has("untied")) spec.model.tied = false;
+  spec.model = spec::as_family(spec.model, layout.family());
   if (layout.has("dropout")) spec.model.dropout = 0.1, spec.model.attention_dropout = 0.1;
   if (layout.has("uneven")) {
     spec.strategy.stage_layers.assign(layout.pipeline, 1);
@@ -62,12 +69,12 @@ const std::string& token_file() {
 // What one rank gives for the same model and precision. Its micro-batch is the default, its buckets are whole.
 const History& one_rank(const Layout& layout) {
   static std::map<std::string, History> known;
-  const std::string key = fmt::format("{}{}{}{}", layout.has("untied"), layout.has("dropout"), layout.has("bf16"),
+  const std::string key = fmt::format("{} {}{}{}", layout.family(), layout.has("dropout"), layout.has("bf16"),
                                       layout.has("fp16"));
   auto found = known.find(key);
   if (found == known.end()) {
-    std::string switches;
-    for (const char* word : {"untied", "dropout", "bf16", "fp16"}) {
+    std::string switches = layout.family() + " ";
+    for (const char* word : {"dropout", "bf16", "fp16"}) {
       if (layout.has(word)) switches += std::string(word) + " ";
     }
     found = known.emplace(key, train_layout(spec_of({1, 1, 1, switches}, token_file()), 1)).first;
@@ -140,6 +147,23 @@ INSTANTIATE_TEST_SUITE_P(
         Layout{1, 2, 4, "zero mb2 tiny_buckets"}),
     [](const auto& info) { return info.param.name(); });
 
+// Every family on the tensor axis with and without sequence parallelism, on stages, replicas and shards, and on all.
+std::vector<Layout> family_layouts() {
+  std::vector<Layout> layouts;
+  for (const std::string& family : spec::family_names()) {
+    if (family.starts_with("gpt")) continue;
+    layouts.push_back({1, 1, 1, family + " selective mb2"});
+    layouts.push_back({2, 1, 1, family + " dropout"});
+    layouts.push_back({4, 1, 1, family + " sp selective"});
+    layouts.push_back({1, 2, 2, family + " full zero"});
+    layouts.push_back({2, 2, 2, family + " sp zero tiny_buckets"});
+  }
+  return layouts;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ParityTest, testing::ValuesIn(family_layouts()),
+                         [](const auto& info) { return info.param.name(); });
+
 INSTANTIATE_TEST_SUITE_P(OnGloo, ParityTest,
                          testing::Values(Layout{2, 1, 2, "sp zero tiny_buckets gloo"}, Layout{1, 2, 1, "gpipe gloo"},
                                          Layout{2, 2, 1, "bf16 sp gloo"}),
@@ -148,7 +172,8 @@ INSTANTIATE_TEST_SUITE_P(OnGloo, ParityTest,
 INSTANTIATE_TEST_SUITE_P(LowPrecision, ParityTest,
                          testing::Values(Layout{1, 1, 2, "bf16 zero"}, Layout{2, 1, 1, "bf16 sp"}, Layout{1, 2, 1, "bf16 full"},
                                          Layout{2, 2, 2, "bf16 sp zero"}, Layout{2, 1, 2, "fp16 zero"},
-                                         Layout{1, 2, 2, "fp16 selective"}, Layout{2, 2, 1, "fp16 sp gpipe"}),
+                                         Layout{1, 2, 2, "fp16 selective"}, Layout{2, 2, 1, "fp16 sp gpipe"},
+                                         Layout{2, 1, 2, "bf16 sp zero qwen3"}, Layout{1, 2, 1, "fp16 llama3"}),
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace
