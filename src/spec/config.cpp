@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "spec/hugging_face.h"
 
 namespace ridgeline::spec {
 namespace {
@@ -69,6 +70,17 @@ void bind_model(Schema& schema, TrainSpec& spec) {
   schema.choice("model.preset", spec.model_preset, presets, "named shape to start from; empty: none");
   schema.after("model.preset", [&spec] {
     if (!spec.model_preset.empty()) spec.model = model_preset(spec.model_preset);
+  });
+  schema.key("model.from", spec.model_from,
+             "folder with Hugging Face weights (config.json and safetensors) to start training from, in place of random "
+             "ones; its config.json is the preset");
+  schema.after("model.from", [&spec] {
+    if (spec.model_from.empty()) return;
+    if (!spec.model_preset.empty()) {
+      throw InputError("model.from = '{}': model.preset = '{}' is given as well; the folder's config.json is the preset",
+                       spec.model_from, spec.model_preset);
+    }
+    spec.model = read_hugging_face_model(spec.model_from);
   });
   schema.key("model.layers", model.layers, "transformer layers", between(1, 1e5));
   schema.key("model.hidden", model.hidden, "width of the residual stream; heads must divide it", between(1, 1e6));
@@ -221,6 +233,12 @@ std::string to_toml(const TrainSpec& spec, bool with_docs) {
   bind(schema, copy);
   copy = spec;
   return schema.to_toml(with_docs);
+}
+
+std::string to_saved_toml(const TrainSpec& spec) {
+  TrainSpec saved = spec;
+  saved.model_from.clear();
+  return to_toml(saved);
 }
 
 }  // namespace ridgeline::spec

@@ -61,6 +61,7 @@ struct TrainingSpec {              // [training]
 };
 
 struct TrainSpec {
+  std::string model_from;          // model.from: folder of Hugging Face weights to start from; empty: drawn at random
   std::string model_preset;        // model.preset, empty where the shape is spelled out
   ModelSpec model;
   Strategy strategy;

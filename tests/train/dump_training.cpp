@@ -3,34 +3,14 @@
 #include <cstdio>
 #include <string>
 
-#include "checkpoint/safetensors.h"
 #include "spec/families.h"
 #include "train/small_run.h"
+#include "train/write_tensors.h"
 
 namespace ridgeline::train {
 namespace {
 
-using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
-
-void write(const std::string& path, const Tensors& tensors) {
-  std::vector<checkpoint::TensorEntry> entries;
-  std::map<std::string, at::Tensor> by_name;
-  for (const auto& [name, tensor] : tensors) {
-    const auto type = tensor.scalar_type() == at::kLong     ? checkpoint::DType::I64
-                      : tensor.scalar_type() == at::kDouble ? checkpoint::DType::F64
-                                                            : checkpoint::DType::F32;
-    entries.push_back({name, type, tensor.sizes().vec()});
-    by_name[name] = tensor;
-  }
-  checkpoint::SafetensorsWriter writer(checkpoint::real_file_system(), path, checkpoint::plan_safetensors(entries, {}));
-  for (const auto& entry : writer.header().tensors) {
-    const at::Tensor& tensor = by_name.at(entry.name);
-    writer.write({static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()});
-  }
-  writer.finish();
-}
-
-void add_parameters(Tensors& tensors, const nn::FlatParameters& parameters, const std::string& prefix, bool gradients) {
+void add_parameters(NamedList& tensors, const nn::FlatParameters& parameters, const std::string& prefix, bool gradients) {
   for (const spec::FlatEntry& entry : parameters.layout().entries) {
     const std::string& name = parameters.declared(entry).name;
     const nn::Parameter parameter = parameters.parameter(name);
@@ -49,7 +29,7 @@ void dump(const std::string& family, const std::string& path) {
   const mesh::Mesh mesh({}, 0, mesh::Store::in_process(), platform::Device::select("cpu"), mesh::rank_options());
   Trainer trainer(spec, mesh, source);
 
-  Tensors tensors;
+  NamedList tensors;
   add_parameters(tensors, trainer.parameters(), "weight.", false);
   const int64_t steps = spec.training.steps, batch = spec.strategy.global_batch, sequence = spec.model.sequence;
   at::Tensor tokens = at::empty({steps, batch, sequence}, at::kLong), targets = at::empty_like(tokens);
@@ -77,7 +57,7 @@ void dump(const std::string& family, const std::string& path) {
   tensors.emplace_back("optimizer",
                        at::tensor({spec.optimizer.beta1, spec.optimizer.beta2, spec.optimizer.epsilon,
                                    spec.optimizer.weight_decay, spec.optimizer.clip}, at::kDouble));
-  write(path, tensors);
+  write_tensors(path, tensors);
 }
 
 }  // namespace
