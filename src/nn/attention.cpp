@@ -16,21 +16,21 @@ Kernel kernel_for(at::Device device, at::ScalarType type, const AttentionPattern
   // Probabilities are dropped by our own counters, which no fused kernel knows.
   if (pattern.dropout.probability > 0) return Kernel::plain;
   if (device.is_cpu()) return Kernel::flash_cpu;
-  // ROCm says cuda as well. Its flash kernel takes neither fp32 nor a mask, and a window is a mask.
-  if (device.is_cuda()) return type == at::kFloat || pattern.window > 0 ? Kernel::efficient : Kernel::flash;
+  // ROCm says cuda as well. Its flash kernel takes neither fp32 nor a mask.
+  if (device.is_cuda()) return type == at::kFloat || pattern.has_mask() ? Kernel::efficient : Kernel::flash;
   return Kernel::plain;
 }
 
-// What is added to scores [queries, keys] for the window; undefined where all keys lie in it. Rows are padded in memory
-// as the efficient kernel wants them.
-std::optional<at::Tensor> window_mask(const at::Tensor& q, const at::Tensor& k, int64_t window) {
-  const int64_t queries = q.size(2), keys = k.size(2);
-  if (window == 0 || window >= keys) return std::nullopt;
+// What is added to scores for keys that are hidden; nothing where none is. Rows are padded in memory as the efficient
+// kernel wants them.
+std::optional<at::Tensor> mask_of(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
+  const at::Tensor hidden = hidden_keys(pattern, q.size(2), k.size(2), q.device());
+  if (!hidden.defined()) return std::nullopt;
   constexpr int64_t kAlignment = 16;
-  const int64_t padded = (keys + kAlignment - 1) / kAlignment * kAlignment;
-  const at::Tensor outside = at::ones({queries, padded}, q.options().dtype(at::kBool)).tril_(-window);
-  const at::Tensor mask = at::zeros({queries, padded}, q.options());
-  return mask.masked_fill_(outside, -std::numeric_limits<double>::infinity()).narrow(1, 0, keys);
+  std::vector<int64_t> padded = hidden.sizes().vec();
+  padded.back() = (padded.back() + kAlignment - 1) / kAlignment * kAlignment;
+  const at::Tensor mask = at::zeros(padded, q.options()).narrow(-1, 0, k.size(2));
+  return mask.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
 }
 
 // The efficient kernel has a key head for each query head, and a bias of all of them.
@@ -38,8 +38,9 @@ struct EfficientInputs {
   at::Tensor k, v;
   std::optional<at::Tensor> bias;
 };
-EfficientInputs efficient_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t window) {
-  std::optional<at::Tensor> bias = window_mask(q, k, window);
+EfficientInputs efficient_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                 const AttentionPattern& pattern) {
+  std::optional<at::Tensor> bias = mask_of(q, k, pattern);
   if (bias) bias = bias->expand({q.size(0), q.size(1), q.size(2), k.size(2)});
   return {repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1)), bias};
 }
@@ -56,7 +57,17 @@ at::Tensor sum_repeated_heads(const at::Tensor& gradient, int64_t count) {
 }
 
 AttentionPattern attention_pattern(const spec::ModelSpec& model) {
-  return {1.0 / std::sqrt(static_cast<double>(model.head_size())), model.sliding_window, {}};
+  return {1.0 / std::sqrt(static_cast<double>(model.head_size())), model.sliding_window, {}, {}};
+}
+
+at::Tensor hidden_keys(const AttentionPattern& pattern, int64_t queries, int64_t keys, at::Device device) {
+  at::Tensor hidden;
+  if (pattern.window > 0 && pattern.window < keys) {
+    hidden = at::ones({queries, keys}, at::TensorOptions().dtype(at::kBool).device(device)).tril_(-pattern.window);
+  }
+  if (!pattern.documents.defined()) return hidden;
+  const at::Tensor other = pattern.documents.unsqueeze(2).ne(pattern.documents.unsqueeze(1)).unsqueeze(1);
+  return hidden.defined() ? hidden.logical_or(other) : other;
 }
 
 std::string attention_kernel(at::Device device, at::ScalarType type, const AttentionPattern& pattern) {
@@ -79,7 +90,7 @@ AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, cons
   switch (kernel_for(q.device(), q.scalar_type(), pattern)) {
     case Kernel::flash_cpu: {
       auto [output, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-          q, k, v, 0.0, true, window_mask(q, k, pattern.window), scale);
+          q, k, v, 0.0, true, mask_of(q, k, pattern), scale);
       return {output, lse, {}, {}};
     }
     case Kernel::flash: {
@@ -87,7 +98,7 @@ AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, cons
       return {std::get<0>(result), std::get<1>(result), std::get<6>(result), std::get<7>(result)};
     }
     case Kernel::efficient: {
-      const EfficientInputs in = efficient_inputs(q, k, v, pattern.window);
+      const EfficientInputs in = efficient_inputs(q, k, v, pattern);
       auto [output, lse, seed, offset] =
           at::_scaled_dot_product_efficient_attention(q, in.k, in.v, in.bias, true, 0.0, true, scale);
       return {output, lse, seed, offset};
@@ -106,7 +117,7 @@ AttentionGradients attention_backward(const at::Tensor& output_gradient, const a
   switch (kernel_for(q.device(), q.scalar_type(), pattern)) {
     case Kernel::flash_cpu: {
       auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          output_gradient, q, k, v, output, lse, 0.0, true, window_mask(q, k, pattern.window), scale);
+          output_gradient, q, k, v, output, lse, 0.0, true, mask_of(q, k, pattern), scale);
       return {dq, dk, dv};
     }
     case Kernel::flash: {
@@ -115,7 +126,7 @@ AttentionGradients attention_backward(const at::Tensor& output_gradient, const a
       return {dq, dk, dv};
     }
     case Kernel::efficient: {
-      const EfficientInputs in = efficient_inputs(q, k, v, pattern.window);
+      const EfficientInputs in = efficient_inputs(q, k, v, pattern);
       auto [dq, dk, dv, dbias] = at::_scaled_dot_product_efficient_attention_backward(
           output_gradient, q, in.k, in.v, in.bias.value_or(at::Tensor()), output, lse, seed, offset, 0.0,
           {true, true, true, false}, true, scale);

@@ -4,7 +4,7 @@
 // q [micro_batch, heads, queries, head_size], k and v [micro_batch, key heads, keys, head_size], any strides with a dense
 // last dimension. Key heads divide heads: query head h reads key head h / (heads / key heads). Output is like q;
 // log-sum-exp is fp32 [micro_batch, heads, queries], natural logarithm. Causal: query i sees keys 0..i (equal lengths),
-// with a window of w only the last w of them.
+// with a window of w only the last w of them, and of its own document alone where documents are told apart.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -27,11 +27,18 @@ struct AttentionDropout {
 struct AttentionPattern {
   double scale = 1.0;
   int64_t window = 0;  // keys that a query sees, its own the last; 0: all before it
+  at::Tensor documents = {};  // int64 [micro_batch, queries], numbers of documents; undefined: one
   AttentionDropout dropout = {};
+
+  bool has_mask() const { return window > 0 || documents.defined(); }
 };
 
-// Of the model, without dropout.
+// Of the model, without dropout and documents.
 AttentionPattern attention_pattern(const spec::ModelSpec& model);
+
+// Which keys a query does not see beside those that come after it: bool, [queries, keys] or, with documents,
+// [micro_batch, 1, queries, keys]. Undefined where the pattern hides none.
+at::Tensor hidden_keys(const AttentionPattern& pattern, int64_t queries, int64_t keys, at::Device device);
 
 struct AttentionOutput {
   at::Tensor output;

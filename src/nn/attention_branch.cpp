@@ -29,6 +29,7 @@ AttentionBranch::AttentionBranch(const Context& context, const FlatParameters& p
 
 AttentionPattern AttentionBranch::pattern(const MicroBatch& batch) const {
   AttentionPattern pattern = attention_pattern(context_.model);
+  pattern.documents = document_numbers(batch);
   if (batch.training && context_.model.attention_dropout > 0) {
     pattern.dropout = {context_.model.attention_dropout,
                        dropout_key(context_.seed, batch.step, attention_probabilities_site(layer_)),
@@ -57,6 +58,14 @@ at::Tensor AttentionBranch::forward(const at::Tensor& input, const MicroBatch& b
     *saved = std::move(record);
   }
   return output;
+}
+
+void AttentionBranch::drop_recomputable(SavedRecord& saved) const {
+  qkv_.drop_recomputable(static_cast<AttentionSaved&>(saved).qkv);
+}
+
+void AttentionBranch::recompute(SavedRecord& saved, const MicroBatch& batch) const {
+  qkv_.recompute(static_cast<AttentionSaved&>(saved).qkv, positions(batch));
 }
 
 BranchGradients AttentionBranch::backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,

@@ -19,8 +19,9 @@ class AttentionBranch : public Branch {
   at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const override;
   BranchGradients backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
                            WeightGradientQueue& weights) const override;
-  void drop_recomputable(SavedRecord&) const override {}  // the fused kernel already rebuilds scores in its backward
-  void recompute(SavedRecord&) const override {}
+  // Outputs of the heads' norms; the fused kernel already rebuilds scores in its backward.
+  void drop_recomputable(SavedRecord& saved) const override;
+  void recompute(SavedRecord& saved, const MicroBatch& batch) const override;
 
  private:
   AttentionPattern pattern(const MicroBatch& batch) const;

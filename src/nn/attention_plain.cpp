@@ -13,9 +13,10 @@ at::Tensor each_head(const at::Tensor& k, const at::Tensor& q) { return repeat_h
 // fp32 scores with what a query does not see masked, [micro_batch, heads, queries, keys].
 at::Tensor scores(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
   at::Tensor result = at::matmul(q.to(at::kFloat), each_head(k, q).transpose(-2, -1)).mul_(pattern.scale);
-  const at::Tensor all = at::ones({q.size(2), k.size(2)}, at::TensorOptions().dtype(at::kBool).device(q.device()));
-  at::Tensor unseen = all.triu(1);
-  if (pattern.window > 0) unseen.logical_or_(all.tril(-pattern.window));
+  const at::Tensor future =
+      at::ones({q.size(2), k.size(2)}, at::TensorOptions().dtype(at::kBool).device(q.device())).triu_(1);
+  const at::Tensor hidden = hidden_keys(pattern, q.size(2), k.size(2), q.device());
+  const at::Tensor unseen = hidden.defined() ? future.logical_or(hidden) : future;
   return result.masked_fill_(unseen, -std::numeric_limits<double>::infinity());
 }
 

@@ -38,7 +38,7 @@ class Branch {
 
   // Releases what Recompute::selective does not keep, and rebuilds it before backward.
   virtual void drop_recomputable(SavedRecord& saved) const = 0;
-  virtual void recompute(SavedRecord& saved) const = 0;
+  virtual void recompute(SavedRecord& saved, const MicroBatch& batch) const = 0;
 };
 
 }  // namespace ridgeline::nn

@@ -62,7 +62,7 @@ void GatedMlpBranch::drop_recomputable(SavedRecord& saved) const {
   static_cast<GatedMlpSaved&>(saved).activation.reset();
 }
 
-void GatedMlpBranch::recompute(SavedRecord& saved) const {
+void GatedMlpBranch::recompute(SavedRecord& saved, const MicroBatch&) const {
   auto& record = static_cast<GatedMlpSaved&>(saved);
   record.activation = activation_of(record.gate, record.up);
 }

@@ -16,7 +16,7 @@ class GatedMlpBranch : public Branch {
   BranchGradients backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
                            WeightGradientQueue& weights) const override;
   void drop_recomputable(SavedRecord& saved) const override;
-  void recompute(SavedRecord& saved) const override;
+  void recompute(SavedRecord& saved, const MicroBatch& batch) const override;
 
  private:
   Linear gate_, up_, down_;

@@ -46,7 +46,7 @@ BranchGradients MlpBranch::backward(const at::Tensor& output_gradient, const Mic
 
 void MlpBranch::drop_recomputable(SavedRecord& saved) const { static_cast<MlpSaved&>(saved).activation.reset(); }
 
-void MlpBranch::recompute(SavedRecord& saved) const {
+void MlpBranch::recompute(SavedRecord& saved, const MicroBatch&) const {
   auto& record = static_cast<MlpSaved&>(saved);
   record.activation = at::empty_like(record.pre_activation);
   gelu_forward(record.pre_activation, up_.bias(), record.activation);

@@ -91,6 +91,26 @@ Qkv QkvProjection::forward(const at::Tensor& input, const at::Tensor& positions)
   return qkv;
 }
 
+void QkvProjection::drop_recomputable(Qkv& qkv) const {
+  if (fused_ || !query_norm_.value.defined()) return;
+  qkv.query.reset();
+  qkv.key.reset();
+}
+
+at::Tensor QkvProjection::norm_again(const Parameter& norm, const at::Tensor& positions, const at::Tensor& before,
+                                     const at::Tensor& rstd) const {
+  const at::Tensor part =
+      rms_norm_recompute(before.view({-1, head_size_}), rstd, norm.value).view(before.sizes());
+  if (rotary_ != nullptr) rotary_->forward(by_head(part), positions);
+  return part;
+}
+
+void QkvProjection::recompute(Qkv& qkv, const at::Tensor& positions) const {
+  if (qkv.query.defined()) return;
+  qkv.query = norm_again(query_norm_, positions, qkv.query_before_norm, qkv.query_rstd);
+  qkv.key = norm_again(key_norm_, positions, qkv.key_before_norm, qkv.key_rstd);
+}
+
 // `gradient` is dense and may be overwritten.
 at::Tensor QkvProjection::undo(const at::Tensor& gradient, const Parameter& norm, const at::Tensor& positions,
                                const at::Tensor& before, const at::Tensor& rstd) const {

@@ -39,6 +39,10 @@ class QkvProjection {
   // positions: int64 [rows], used by rotary models alone.
   Qkv forward(const at::Tensor& input, const at::Tensor& positions) const;
 
+  // Releases the outputs of heads' norms where they have memory of their own (not of a fused product), and rebuilds them.
+  void drop_recomputable(Qkv& qkv) const;
+  void recompute(Qkv& qkv, const at::Tensor& positions) const;
+
   // [rows, heads * head size] as [samples, heads, rows / samples, head size], a view.
   at::Tensor as_heads(const at::Tensor& rows, int64_t samples) const;
 
@@ -48,6 +52,8 @@ class QkvProjection {
  private:
   void norm_and_rotate(at::Tensor& part, const Parameter& norm, const at::Tensor& positions, at::Tensor& before,
                        at::Tensor& rstd) const;
+  at::Tensor norm_again(const Parameter& norm, const at::Tensor& positions, const at::Tensor& before,
+                        const at::Tensor& rstd) const;
   at::Tensor undo(const at::Tensor& gradient, const Parameter& norm, const at::Tensor& positions,
                   const at::Tensor& before, const at::Tensor& rstd) const;
   at::Tensor by_head(const at::Tensor& rows) const;

@@ -65,7 +65,7 @@ at::Tensor ResidualBranch::backward(const at::Tensor& output_gradient, const Mic
   if (output_bias_.value.defined()) bias_gradient(output_bias_.gradient, gradient);
   if (!record.normed.defined()) {
     record.normed = norm_.recompute(record.input, record.statistics);
-    branch_->recompute(*record.branch);
+    branch_->recompute(*record.branch, batch);
   }
   Redistribution input = start_redistribute(record.normed, context_.residual, kReplicate, *context_.tensor);
   BranchGradients gradients = branch_->backward(gathering.wait(), batch, *record.branch, weights);

@@ -173,6 +173,8 @@ void bind_data(Schema& schema, DataSpec& data) {
              "prefix of a second pair; empty: the end of path is held out");
   schema.key("data.validation_fraction", data.validation_fraction,
              "share of path's tokens held out at its end, where validation_path is empty", from_below(0, 1));
+  schema.key("data.separate_documents", data.separate_documents,
+             "tokens see their own document alone, and positions begin anew with each");
 }
 
 void bind_evaluation_and_checkpoint(Schema& schema, TrainSpec& spec) {

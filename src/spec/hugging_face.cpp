@@ -31,8 +31,7 @@ bool is_gpt2(const ModelSpec& model) {
 }
 
 bool is_llama_like(const ModelSpec& model) {
-  return model.norm == Norm::rms_norm && model.positions == Positions::rotary && model.gated_mlp &&
-         model.dropout == 0 && model.experts == 0;
+  return model.norm == Norm::rms_norm && model.positions == Positions::rotary && model.gated_mlp && model.experts == 0;
 }
 
 bool is_llama(const ModelSpec& model) {
@@ -94,7 +93,7 @@ const Family& family_of(const ModelSpec& model) {
     types.push_back(family.type);
   }
   throw InputError("the model has a combination of keys (norm, positions, biases, gated_mlp, qk_norm, sliding_window, "
-                   "experts, dropout) that no family of Hugging Face transformers known here ({}) has", join(types));
+                   "experts) that no family of Hugging Face transformers known here ({}) has", join(types));
 }
 
 // "layers.3.mlp.up.weight" taken apart.

@@ -36,6 +36,7 @@ struct DataSpec {                  // [data]
   std::string path;                // prefix of PATH.bin and PATH.idx
   std::string validation_path;     // prefix of a second pair; empty: the end of `path` is held out
   double validation_fraction = 0.05;  // of the tokens of `path`, at its end
+  bool separate_documents = false;    // tokens see their own document alone, and positions begin anew with each
 };
 
 struct EvaluationSpec {            // [evaluation]

@@ -37,6 +37,7 @@ std::string describe_stages(const std::vector<spec::Range>& stages, const spec::
 std::string attention_kernel_of(const spec::TrainSpec& spec, const platform::Device& device) {
   nn::AttentionPattern pattern = nn::attention_pattern(spec.model);
   pattern.dropout.probability = spec.model.attention_dropout;
+  if (spec.data.separate_documents) pattern.documents = at::zeros({1, 1}, at::kLong);
   return nn::attention_kernel(device.torch(), scalar_type(spec.precision.compute), pattern);
 }
 

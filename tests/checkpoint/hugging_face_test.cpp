@@ -123,7 +123,7 @@ TEST_P(HuggingFaceRoundTrip, IsBitForBitAndReadsBackTheConfig) {
 
   const HuggingFaceReader weights(out(), read_model);
   EXPECT_EQ(float_bytes(format_of(stored)), element_size(weights.stored()));
-  CheckpointReader again(import_hugging_face(weights, read_model, folder_ / "second", {}));
+  CheckpointReader again(import_hugging_face(weights, read_model, folder_ / "second", nlohmann::json::object()));
   for (const spec::ParameterSpec& parameter : spec::declare_parameters(model_, {})) {
     const std::vector<float>& expected = values.at(parameter.name);
     std::vector<float> actual(expected.size());

@@ -35,7 +35,7 @@ Tensors random_tensors(const Shape& shape, at::ScalarType type) {
   const auto part = [&](int64_t first, int64_t count) { return qkv.narrow(2, first, count).transpose(1, 2); };
   const at::Tensor gradient = at::randn({shape.batch, shape.sequence, shape.heads, shape.head_size}).to(type);
   return {part(0, heads), part(heads, key_heads), part(heads + key_heads, key_heads), gradient.transpose(1, 2),
-          {1.0 / std::sqrt(static_cast<double>(shape.head_size)), shape.window, {}}};
+          {1.0 / std::sqrt(static_cast<double>(shape.head_size)), shape.window, {}, {}}};
 }
 
 struct Result {

@@ -18,21 +18,34 @@ struct Result {
   NamedTensors gradients;
 };
 
-// Loss and gradients by autograd, from values rounded to `compute` first, so that only the arithmetic differs.
-Result reference(const spec::ModelSpec& model, const NamedTensors& whole, const MicroBatch& batch, at::ScalarType compute) {
+// Loss and gradients by autograd, from values rounded to `compute` first, so that only the arithmetic differs. Each
+// sample is cut in `documents` of these lengths, which know nothing of each other.
+Result reference(const spec::ModelSpec& model, const NamedTensors& whole, const MicroBatch& batch, at::ScalarType compute,
+                 const std::vector<int64_t>& documents) {
   NamedTensors leaves;
   std::vector<at::Tensor> list;
   for (const auto& [name, value] : whole) {
     leaves[name] = value.to(compute).to(at::kDouble).requires_grad_();
     list.push_back(leaves[name]);
   }
-  const at::Tensor loss = reference_loss(leaves, model, batch.tokens.view({batch.size, batch.sequence}),
-                                         batch.targets.view({batch.size, batch.sequence}));
+  at::Tensor loss = at::zeros({}, at::kDouble);
+  int64_t begin = 0;
+  for (const int64_t length : documents) {
+    const auto cut = [&](const at::Tensor& of) {
+      return of.view({batch.size, batch.sequence}).narrow(1, begin, length).contiguous();
+    };
+    loss = loss + reference_loss(leaves, model, cut(batch.tokens), cut(batch.targets));
+    begin += length;
+  }
   const auto gradients = torch::autograd::grad({loss * batch.gradient_scale}, list);
   Result result{loss.item<double>(), {}};
   size_t index = 0;
   for (const auto& [name, value] : whole) result.gradients[name] = gradients[index++];
   return result;
+}
+
+Result reference(const spec::ModelSpec& model, const NamedTensors& whole, const MicroBatch& batch, at::ScalarType compute) {
+  return reference(model, whole, batch, compute, {batch.sequence});
 }
 
 void nothing(int64_t) {}
@@ -110,6 +123,29 @@ INSTANTIATE_TEST_SUITE_P(Cases, StageGradients,
                            return fmt::format("{}_{}_{}", std::get<0>(info.param), std::get<1>(info.param),
                                               c10::toString(std::get<2>(info.param)));
                          });
+
+class SeparateDocuments : public testing::TestWithParam<std::string> {};
+
+TEST_P(SeparateDocuments, AreAsSamplesOfTheirOwn) {
+  const spec::ModelSpec model = small_family(GetParam());
+  const NamedTensors whole = whole_values(model);
+  MicroBatch batch = random_batch(model, 2);
+  const std::vector<int64_t> lengths = {7, 1, 4};
+  std::vector<at::Tensor> places;
+  for (const int64_t length : lengths) places.push_back(at::arange(length, at::kLong));
+  batch.positions = at::cat(places).repeat({2});
+  OneRank rank(model, whole);
+  const Result actual = by_stage(rank.small, {batch});
+  const Result expected = reference(model, whole, batch, at::kFloat, lengths);
+  EXPECT_NEAR(actual.loss / expected.loss, 1.0, 1e-6);
+  for (const auto& [name, gradient] : expected.gradients) {
+    EXPECT_LT(relative_error(actual.gradients.at(name).view_as(gradient), gradient), 1e-5) << name;
+  }
+  EXPECT_GT(std::abs(reference(model, whole, batch, at::kFloat).loss / expected.loss - 1), 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, SeparateDocuments, testing::ValuesIn(spec::family_names()),
+                         [](const auto& info) { return info.param; });
 
 using ExactCase = std::tuple<std::string, double, at::ScalarType>;  // family, dropout, precision
 class StageExactness : public testing::TestWithParam<ExactCase> {

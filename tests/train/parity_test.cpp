@@ -17,7 +17,7 @@ using spec::ScheduleKind;
 // A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
 struct Layout {
   int64_t tensor, pipeline, data;
-  std::string switches;  // of: sp, zero, gpipe, selective, full, mb2, untied, dropout, uneven, tiny_buckets, bf16, fp16,
+  std::string switches;  // of: sp, zero, gpipe, selective, full, mb2, untied, dropout, documents, uneven, tiny_buckets, bf16, fp16,
                          // gloo: instead of shared memory; or a family of spec/families.h
 
   std::string family() const {
@@ -46,6 +46,7 @@ spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
   if (layout.has("mb2")) spec.strategy.micro_batch = 2;
   spec.model = spec::as_family(spec.model, layout.family());
   if (layout.has("dropout")) spec.model.dropout = 0.1, spec.model.attention_dropout = 0.1;
+  spec.data.separate_documents = layout.has("documents");
   if (layout.has("uneven")) {
     spec.strategy.stage_layers.assign(layout.pipeline, 1);
     spec.strategy.stage_layers.front() = spec.model.layers - layout.pipeline + 1;
@@ -69,12 +70,12 @@ const std::string& token_file() {
 // What one rank gives for the same model and precision. Its micro-batch is the default, its buckets are whole.
 const History& one_rank(const Layout& layout) {
   static std::map<std::string, History> known;
-  const std::string key = fmt::format("{} {}{}{}", layout.family(), layout.has("dropout"), layout.has("bf16"),
-                                      layout.has("fp16"));
+  const std::string key = fmt::format("{} {}{}{}{}", layout.family(), layout.has("dropout"), layout.has("documents"),
+                                      layout.has("bf16"), layout.has("fp16"));
   auto found = known.find(key);
   if (found == known.end()) {
     std::string switches = layout.family() + " ";
-    for (const char* word : {"dropout", "bf16", "fp16"}) {
+    for (const char* word : {"dropout", "documents", "bf16", "fp16"}) {
       if (layout.has(word)) switches += std::string(word) + " ";
     }
     found = known.emplace(key, train_layout(spec_of({1, 1, 1, switches}, token_file()), 1)).first;
@@ -157,6 +158,11 @@ std::vector<Layout> family_layouts() {
     layouts.push_back({4, 1, 1, family + " sp selective"});
     layouts.push_back({1, 2, 2, family + " full zero"});
     layouts.push_back({2, 2, 2, family + " sp zero tiny_buckets"});
+  }
+  for (const std::string family : {"gpt", "mistral"}) {
+    layouts.push_back({2, 1, 1, family + " sp documents mb2"});
+    layouts.push_back({1, 2, 2, family + " zero documents"});
+    layouts.push_back({2, 2, 1, family + " dropout documents"});
   }
   return layouts;
 }
