@@ -20,11 +20,13 @@ void check_shard(const TensorShard& shard) {
   if (auto fault = find_fault(shard.slice, shard.shape)) {
     throw InternalError("checkpoint: tensor \"{}\" is saved with a slice where {}", shard.name, *fault);
   }
+}
+
+void check_bytes(const TensorShard& shard, std::span<const std::byte> bytes) {
   const uint64_t expected = static_cast<uint64_t>(shard.slice.elements() * element_size(shard.dtype));
-  if (shard.bytes.size() != expected) {
-    throw InternalError("checkpoint: tensor \"{}\", slice {}, is saved with {} bytes, expected {}", shard.name,
-                        to_string(shard.slice), shard.bytes.size(), expected);
-  }
+  if (bytes.size() == expected) return;
+  throw InternalError("checkpoint: tensor \"{}\", slice {}, is saved with {} bytes, expected {}", shard.name,
+                      to_string(shard.slice), bytes.size(), expected);
 }
 
 // The tensor's name where that is free, so that files read by other programs show familiar names.
@@ -58,9 +60,15 @@ FilePlan plan_file(const std::vector<TensorShard>& shards, int64_t step, int64_t
   return plan;
 }
 
-FileDigest write_file(const std::vector<TensorShard>& shards, FilePlan& plan, const Path& path, FileSystem& files) {
+FileDigest write_file(const std::vector<TensorShard>& shards, const ShardWriter::BytesOf& bytes_of, FilePlan& plan,
+                      const Path& path, FileSystem& files) {
   SafetensorsWriter writer(files, path, plan.header);
-  for (const TensorEntry& entry : plan.header.tensors) writer.write(shards[plan.shard_of_key.at(entry.name)].bytes);
+  for (const TensorEntry& entry : plan.header.tensors) {
+    const TensorShard& shard = shards[plan.shard_of_key.at(entry.name)];
+    const std::span<const std::byte> bytes = bytes_of(shard);
+    check_bytes(shard, bytes);
+    writer.write(bytes);
+  }
   return writer.finish();
 }
 
@@ -90,6 +98,12 @@ ShardWriter::ShardWriter(Path folder, int64_t step, int64_t rank, FileSystem& fi
 }
 
 void ShardWriter::write(const std::vector<TensorShard>& shards, uint64_t bytes_of_all_ranks) {
+  for (const TensorShard& shard : shards) check_bytes(shard, shard.bytes);
+  write_in_turn(shards, [](const TensorShard& shard) { return shard.bytes; }, bytes_of_all_ranks);
+}
+
+void ShardWriter::write_in_turn(const std::vector<TensorShard>& shards, const BytesOf& bytes_of,
+                                uint64_t bytes_of_all_ranks) {
   FilePlan plan = plan_file(shards, step_, rank_);
   Manifest index = make_index(shards, plan, step_);
   const Path temporary = folder_ / step_folder_name(step_, FolderState::temporary);
@@ -110,7 +124,7 @@ void ShardWriter::write(const std::vector<TensorShard>& shards, uint64_t bytes_o
         format_bytes(static_cast<double>(available)));
   }
   try {
-    const FileDigest digest = write_file(shards, plan, file, files_);
+    const FileDigest digest = write_file(shards, bytes_of, plan, file, files_);
     index.files.push_back({rank_file_name(rank_), digest.size, digest.checksum});
     write_text(files_, temporary / rank_index_name(rank_), encode_manifest(index));
     files_.sync_directory(temporary);

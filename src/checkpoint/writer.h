@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -43,6 +44,11 @@ class ShardWriter {
   // where space is short or the disk fails (its own partial file is gone then), InternalError for shards that are not
   // slices of their tensors.
   void write(const std::vector<TensorShard>& shards, uint64_t bytes_of_all_ranks = 0);
+
+  // The same where the tensors are not in memory at once: `bytes_of` gives the elements of a shard, valid until its next
+  // call, and the shards' own `bytes` are not looked at.
+  using BytesOf = std::function<std::span<const std::byte>(const TensorShard&)>;
+  void write_in_turn(const std::vector<TensorShard>& shards, const BytesOf& bytes_of, uint64_t bytes_of_all_ranks = 0);
 
  private:
   Path folder_;

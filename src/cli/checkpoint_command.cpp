@@ -4,6 +4,7 @@
 #include "checkpoint/choose.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/store.h"
+#include "cli/checkpoint_convert.h"
 #include "cli/commands.h"
 #include "cli/guarded.h"
 #include "cli/print_json.h"
@@ -107,7 +108,7 @@ void add(CLI::App& parent, const char* name, const char* doc, const char* exampl
 }  // namespace
 
 void add_checkpoint_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("checkpoint", "List, inspect and verify saved state");
+  CLI::App* command = program.add_subcommand("checkpoint", "List, inspect and verify saved state; import and export weights");
   command->require_subcommand(1);
   command->footer("Example:\n  ridgeline checkpoint verify runs/first");
   add(*command, "list", "All checkpoints of a run, newest first", "Example:\n  ridgeline checkpoint list runs/first",
@@ -116,6 +117,8 @@ void add_checkpoint_command(CLI::App& program, int& exit_code) {
       "Example:\n  ridgeline checkpoint inspect runs/first/checkpoints/step-00000100", inspect, exit_code);
   add(*command, "verify", "Compare every file with its checksum", "Example:\n  ridgeline checkpoint verify runs/first",
       verify, exit_code);
+  add_import_command(*command);
+  add_export_command(*command);
 }
 
 }  // namespace ridgeline::cli

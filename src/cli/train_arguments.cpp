@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "checkpoint/hugging_face/reader.h"
+#include "checkpoint/store.h"
 #include "cli/set_option.h"
 #include "core/error.h"
 #include "launch/environment.h"
@@ -19,6 +21,14 @@ void check_token_file(const char* key, const std::string& prefix) {
     throw InputError("{} = '{}': cannot read {}: {}; expected a prefix that `ridgeline data tokenize` wrote", key,
                      prefix, path, std::strerror(errno));
   }
+}
+
+// Weights that are wrong are found before ranks start. A run that has a checkpoint does not read them.
+void check_weights(const spec::TrainSpec& spec) {
+  if (spec.model_from.empty()) return;
+  const checkpoint::Path saved = checkpoint::Path(spec.training.run) / "checkpoints";
+  if (spec.checkpoint.resume && !checkpoint::list_checkpoints(saved).empty()) return;
+  checkpoint::HuggingFaceReader(spec.model_from, spec.model);
 }
 
 }  // namespace
@@ -36,6 +46,7 @@ spec::TrainConfig load(const TrainArguments& arguments, int ranks) {
     spec::derive_data(config.spec.strategy, config.spec.model, ranks);
     // One of many ranks looks for its data when it can tell the others what it misses.
     if (launch::detect().world == 1 || config.spec.data.path.empty()) check_data(config.spec.data);
+    if (launch::detect().world == 1) check_weights(config.spec);
   });
   return config;
 }

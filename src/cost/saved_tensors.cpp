@@ -63,8 +63,10 @@ class Table {
     if (model_.fused_qkv()) {
       add(part, "qkv", {rows_, 3, model_.hidden}, Placement::shard(2), Recompute::selective);
     } else {
-      add(part, "query", {rows_, model_.query_width()}, Placement::shard(1), Recompute::selective);
-      add(part, "key", {rows_, model_.key_width()}, Placement::shard(1), Recompute::selective);
+      // The output of a norm is rebuilt from its input.
+      const Recompute normed = model_.qk_norm ? Recompute::none : Recompute::selective;
+      add(part, "query", {rows_, model_.query_width()}, Placement::shard(1), normed);
+      add(part, "key", {rows_, model_.key_width()}, Placement::shard(1), normed);
       add(part, "value", {rows_, model_.key_width()}, Placement::shard(1), Recompute::selective);
     }
     if (model_.qk_norm) qk_norm();

@@ -5,8 +5,7 @@
 //
 // Rows are the tokens of the micro-batch, sample after sample. Not listed: the tokens and targets themselves (they
 // belong to the micro-batch), dropout masks (they are counters, never stored), and a few bytes of device kernels'
-// random state. Families that the trainer does not run yet (spec::require_trainable) are counted as it would keep them;
-// experts with routing that is even.
+// random state. Experts, which the trainer does not run yet, are counted as it would keep them, with routing that is even.
 #pragma once
 
 #include <cstdint>

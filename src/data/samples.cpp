@@ -91,6 +91,27 @@ void SampleSource::read_window(const TokenFile& file, int64_t begin, std::span<i
   }
 }
 
+void SampleSource::training_positions(int64_t number, std::span<int64_t> positions) const {
+  find_positions(file_, training_window(number), positions);
+}
+
+void SampleSource::validation_positions(int64_t index, std::span<int64_t> positions) const {
+  RIDGELINE_ASSERT(index >= 0 && index < validation_samples_);
+  find_positions(validation_file(), validation_.begin + index * sequence_, positions);
+}
+
+void SampleSource::find_positions(const TokenFile& file, int64_t begin, std::span<int64_t> positions) const {
+  RIDGELINE_ASSERT(static_cast<int64_t>(positions.size()) == sequence_);
+  int64_t first = begin, end = file.document(file.document_of(begin)).end;
+  for (int64_t token = begin; token < begin + sequence_; ++token) {
+    if (token == end) {
+      first = token;
+      end = file.document(file.document_of(token)).end;
+    }
+    positions[token - begin] = token - first;
+  }
+}
+
 int64_t global_sample(int64_t step, int64_t global_batch, int64_t micro_batch_index, int64_t data_rank,
                       int64_t data_size, int64_t micro_batch_size, int64_t i) {
   return step * global_batch + (micro_batch_index * data_size + data_rank) * micro_batch_size + i;

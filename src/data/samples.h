@@ -41,12 +41,20 @@ class SampleSource {
   void training_sample(int64_t number, std::span<int64_t> tokens, std::span<int64_t> targets) const;
   void validation_sample(int64_t index, std::span<int64_t> tokens, std::span<int64_t> targets) const;
 
+  // Whether the places of tokens in their documents matter (data.separate_documents).
+  bool separates_documents() const { return data_.separate_documents; }
+  // Places of the sample's tokens in their documents, as far as the sample shows these: 0 for its first token and for
+  // the first of each document, one more for each that follows.
+  void training_positions(int64_t number, std::span<int64_t> positions) const;
+  void validation_positions(int64_t index, std::span<int64_t> positions) const;
+
   int64_t epoch(int64_t number) const { return number / training_samples_; }
   // First token of the window of training sample `number`.
   int64_t training_window(int64_t number) const;
 
  private:
   void read_window(const TokenFile& file, int64_t begin, std::span<int64_t> tokens, std::span<int64_t> targets) const;
+  void find_positions(const TokenFile& file, int64_t begin, std::span<int64_t> positions) const;
   const TokenFile& validation_file() const { return separate_ ? *separate_ : file_; }
 
   TokenFile file_;

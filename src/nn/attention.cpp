@@ -1,5 +1,8 @@
 #include "nn/attention.h"
 
+#include <cmath>
+#include <limits>
+
 #include "core/error.h"
 #include "nn/attention_plain.h"
 
@@ -9,18 +12,66 @@ namespace {
 enum class Kernel { flash_cpu, flash, efficient, plain };
 
 // One row a device: what it can do without falling back silently inside libtorch.
-Kernel kernel_for(at::Device device, at::ScalarType type, bool dropout) {
+Kernel kernel_for(at::Device device, at::ScalarType type, const AttentionPattern& pattern) {
   // Probabilities are dropped by our own counters, which no fused kernel knows.
-  if (dropout) return Kernel::plain;
+  if (pattern.dropout.probability > 0) return Kernel::plain;
   if (device.is_cpu()) return Kernel::flash_cpu;
-  if (device.is_cuda()) return type == at::kFloat ? Kernel::efficient : Kernel::flash;  // ROCm says cuda as well
+  // ROCm says cuda as well. Its flash kernel takes neither fp32 nor a mask.
+  if (device.is_cuda()) return type == at::kFloat || pattern.has_mask() ? Kernel::efficient : Kernel::flash;
   return Kernel::plain;
+}
+
+// What is added to scores for keys that are hidden; nothing where none is. Rows are padded in memory as the efficient
+// kernel wants them.
+std::optional<at::Tensor> mask_of(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
+  const at::Tensor hidden = hidden_keys(pattern, q.size(2), k.size(2), q.device());
+  if (!hidden.defined()) return std::nullopt;
+  constexpr int64_t kAlignment = 16;
+  std::vector<int64_t> padded = hidden.sizes().vec();
+  padded.back() = (padded.back() + kAlignment - 1) / kAlignment * kAlignment;
+  const at::Tensor mask = at::zeros(padded, q.options()).narrow(-1, 0, k.size(2));
+  return mask.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+}
+
+// The efficient kernel has a key head for each query head, and a bias of all of them.
+struct EfficientInputs {
+  at::Tensor k, v;
+  std::optional<at::Tensor> bias;
+};
+EfficientInputs efficient_inputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                 const AttentionPattern& pattern) {
+  std::optional<at::Tensor> bias = mask_of(q, k, pattern);
+  if (bias) bias = bias->expand({q.size(0), q.size(1), q.size(2), k.size(2)});
+  return {repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1)), bias};
 }
 
 }  // namespace
 
-std::string attention_kernel(at::Device device, at::ScalarType type, bool dropout) {
-  switch (kernel_for(device, type, dropout)) {
+at::Tensor repeat_heads(const at::Tensor& heads, int64_t count) {
+  return heads.size(1) == count ? heads : heads.repeat_interleave(count / heads.size(1), 1);
+}
+
+at::Tensor sum_repeated_heads(const at::Tensor& gradient, int64_t count) {
+  if (gradient.size(1) == count) return gradient;
+  return gradient.unflatten(1, {count, gradient.size(1) / count}).sum(2, false, at::kFloat).to(gradient.scalar_type());
+}
+
+AttentionPattern attention_pattern(const spec::ModelSpec& model) {
+  return {1.0 / std::sqrt(static_cast<double>(model.head_size())), model.sliding_window, {}, {}};
+}
+
+at::Tensor hidden_keys(const AttentionPattern& pattern, int64_t queries, int64_t keys, at::Device device) {
+  at::Tensor hidden;
+  if (pattern.window > 0 && pattern.window < keys) {
+    hidden = at::ones({queries, keys}, at::TensorOptions().dtype(at::kBool).device(device)).tril_(-pattern.window);
+  }
+  if (!pattern.documents.defined()) return hidden;
+  const at::Tensor other = pattern.documents.unsqueeze(2).ne(pattern.documents.unsqueeze(1)).unsqueeze(1);
+  return hidden.defined() ? hidden.logical_or(other) : other;
+}
+
+std::string attention_kernel(at::Device device, at::ScalarType type, const AttentionPattern& pattern) {
+  switch (kernel_for(device, type, pattern)) {
     case Kernel::flash_cpu:
       return "flash (cpu)";
     case Kernel::flash:
@@ -33,11 +84,13 @@ std::string attention_kernel(at::Device device, at::ScalarType type, bool dropou
   throw InternalError("unknown attention kernel");
 }
 
-AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
-                                  const AttentionDropout& dropout) {
-  switch (kernel_for(q.device(), q.scalar_type(), dropout.probability > 0)) {
+AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const AttentionPattern& pattern) {
+  const double scale = pattern.scale;
+  switch (kernel_for(q.device(), q.scalar_type(), pattern)) {
     case Kernel::flash_cpu: {
-      auto [output, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, true, {}, scale);
+      auto [output, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+          q, k, v, 0.0, true, mask_of(q, k, pattern), scale);
       return {output, lse, {}, {}};
     }
     case Kernel::flash: {
@@ -45,23 +98,26 @@ AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, cons
       return {std::get<0>(result), std::get<1>(result), std::get<6>(result), std::get<7>(result)};
     }
     case Kernel::efficient: {
-      auto [output, lse, seed, offset] = at::_scaled_dot_product_efficient_attention(q, k, v, {}, true, 0.0, true, scale);
+      const EfficientInputs in = efficient_inputs(q, k, v, pattern);
+      auto [output, lse, seed, offset] =
+          at::_scaled_dot_product_efficient_attention(q, in.k, in.v, in.bias, true, 0.0, true, scale);
       return {output, lse, seed, offset};
     }
     case Kernel::plain:
-      return plain_attention_forward(q, k, v, scale, dropout);
+      return plain_attention_forward(q, k, v, pattern);
   }
   throw InternalError("unknown attention kernel");
 }
 
 AttentionGradients attention_backward(const at::Tensor& output_gradient, const at::Tensor& q, const at::Tensor& k,
-                                      const at::Tensor& v, const AttentionOutput& forward, double scale,
-                                      const AttentionDropout& dropout) {
+                                      const at::Tensor& v, const AttentionOutput& forward,
+                                      const AttentionPattern& pattern) {
   const auto& [output, lse, seed, offset] = forward;
-  switch (kernel_for(q.device(), q.scalar_type(), dropout.probability > 0)) {
+  const double scale = pattern.scale;
+  switch (kernel_for(q.device(), q.scalar_type(), pattern)) {
     case Kernel::flash_cpu: {
-      auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(output_gradient, q, k, v, output, lse,
-                                                                                  0.0, true, {}, scale);
+      auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+          output_gradient, q, k, v, output, lse, 0.0, true, mask_of(q, k, pattern), scale);
       return {dq, dk, dv};
     }
     case Kernel::flash: {
@@ -70,12 +126,14 @@ AttentionGradients attention_backward(const at::Tensor& output_gradient, const a
       return {dq, dk, dv};
     }
     case Kernel::efficient: {
+      const EfficientInputs in = efficient_inputs(q, k, v, pattern);
       auto [dq, dk, dv, dbias] = at::_scaled_dot_product_efficient_attention_backward(
-          output_gradient, q, k, v, {}, output, lse, seed, offset, 0.0, {true, true, true, false}, true, scale);
-      return {dq, dk, dv};
+          output_gradient, q, in.k, in.v, in.bias.value_or(at::Tensor()), output, lse, seed, offset, 0.0,
+          {true, true, true, false}, true, scale);
+      return {dq, sum_repeated_heads(dk, k.size(1)), sum_repeated_heads(dv, v.size(1))};
     }
     case Kernel::plain:
-      return plain_attention_backward(output_gradient, q, k, v, forward, scale, dropout);
+      return plain_attention_backward(output_gradient, q, k, v, forward, pattern);
   }
   throw InternalError("unknown attention kernel");
 }

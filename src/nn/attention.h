@@ -1,14 +1,17 @@
 // The one seam of attention. Everything above it sees (output, log-sum-exp); what stands below depends on the device, and
 // `attention_kernel` says which kernel will run, so that a silent fall to slow attention cannot happen.
 //
-// q [micro_batch, heads, queries, head_size], k and v [micro_batch, heads, keys, head_size], any strides with a dense last
-// dimension. Output is like q; log-sum-exp is fp32 [micro_batch, heads, queries], natural logarithm. Causal: query i sees
-// keys 0..i (equal lengths).
+// q [micro_batch, heads, queries, head_size], k and v [micro_batch, key heads, keys, head_size], any strides with a dense
+// last dimension. Key heads divide heads: query head h reads key head h / (heads / key heads). Output is like q;
+// log-sum-exp is fp32 [micro_batch, heads, queries], natural logarithm. Causal: query i sees keys 0..i (equal lengths),
+// with a window of w only the last w of them, and of its own document alone where documents are told apart.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <string>
+
+#include "spec/model.h"
 
 namespace ridgeline::nn {
 
@@ -20,6 +23,23 @@ struct AttentionDropout {
   at::Tensor samples;       // int64 [micro_batch] on the CPU
 };
 
+// Which scores count, and how.
+struct AttentionPattern {
+  double scale = 1.0;
+  int64_t window = 0;  // keys that a query sees, its own the last; 0: all before it
+  at::Tensor documents = {};  // int64 [micro_batch, queries], numbers of documents; undefined: one
+  AttentionDropout dropout = {};
+
+  bool has_mask() const { return window > 0 || documents.defined(); }
+};
+
+// Of the model, without dropout and documents.
+AttentionPattern attention_pattern(const spec::ModelSpec& model);
+
+// Which keys a query does not see beside those that come after it: bool, [queries, keys] or, with documents,
+// [micro_batch, 1, queries, keys]. Undefined where the pattern hides none.
+at::Tensor hidden_keys(const AttentionPattern& pattern, int64_t queries, int64_t keys, at::Device device);
+
 struct AttentionOutput {
   at::Tensor output;
   at::Tensor log_sum_exp;
@@ -30,13 +50,17 @@ struct AttentionGradients {
   at::Tensor q, k, v;
 };
 
-AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
-                                  const AttentionDropout& dropout);
+AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const AttentionPattern& pattern);
 AttentionGradients attention_backward(const at::Tensor& output_gradient, const at::Tensor& q, const at::Tensor& k,
-                                      const at::Tensor& v, const AttentionOutput& forward, double scale,
-                                      const AttentionDropout& dropout);
+                                      const at::Tensor& v, const AttentionOutput& forward,
+                                      const AttentionPattern& pattern);
+
+// Key heads as one for each of `count` query heads, and the gradient of that: what kernels need that know no groups.
+at::Tensor repeat_heads(const at::Tensor& heads, int64_t count);
+at::Tensor sum_repeated_heads(const at::Tensor& gradient, int64_t count);
 
 // Name of the kernel that runs for tensors of this device and type: "flash (cpu)", "flash", "efficient" or "plain".
-std::string attention_kernel(at::Device device, at::ScalarType type, bool dropout);
+std::string attention_kernel(at::Device device, at::ScalarType type, const AttentionPattern& pattern);
 
 }  // namespace ridgeline::nn

@@ -1,4 +1,4 @@
-// Multi-head causal self-attention: QKV projection, attention, output projection.
+// Causal self-attention: projection to heads of queries, keys and values, attention, output projection.
 #pragma once
 
 #include <string>
@@ -6,29 +6,30 @@
 #include "nn/attention.h"
 #include "nn/branch.h"
 #include "nn/context.h"
+#include "nn/qkv_projection.h"
 
 namespace ridgeline::nn {
 
 class AttentionBranch : public Branch {
  public:
-  // `prefix`: "layers.N.attention."
-  AttentionBranch(const Context& context, const FlatParameters& parameters, const std::string& prefix, int64_t layer);
+  // `prefix`: "layers.N.attention."; `rotary` is null where positions are learned.
+  AttentionBranch(const Context& context, const FlatParameters& parameters, const std::string& prefix, int64_t layer,
+                  const Rotary* rotary);
 
   at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const override;
   BranchGradients backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
                            WeightGradientQueue& weights) const override;
-  const Linear& first_linear() const override { return qkv_; }
-  void drop_recomputable(SavedRecord&) const override {}  // the fused kernel already rebuilds scores in its backward
-  void recompute(SavedRecord&) const override {}
+  // Outputs of the heads' norms; the fused kernel already rebuilds scores in its backward.
+  void drop_recomputable(SavedRecord& saved) const override;
+  void recompute(SavedRecord& saved, const MicroBatch& batch) const override;
 
  private:
-  AttentionDropout dropout(const MicroBatch& batch) const;
+  AttentionPattern pattern(const MicroBatch& batch) const;
+  at::Tensor positions(const MicroBatch& batch) const;
 
   const Context& context_;
   int64_t layer_;
-  spec::Range heads_;  // that this rank holds, of all
-  double scale_;
-  Linear qkv_;
+  QkvProjection qkv_;
   Linear output_;
 };
 

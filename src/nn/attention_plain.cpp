@@ -1,16 +1,23 @@
 #include "nn/attention_plain.h"
 
+#include <limits>
+
 #include "nn/kernels/dropout.h"
 
 namespace ridgeline::nn {
 namespace {
 
-// fp32 scores with the future masked, [micro_batch, heads, queries, keys].
-at::Tensor scores(const at::Tensor& q, const at::Tensor& k, double scale) {
-  at::Tensor result = at::matmul(q.to(at::kFloat), k.to(at::kFloat).transpose(-2, -1)).mul_(scale);
+// A key or value head for each query head, in fp32.
+at::Tensor each_head(const at::Tensor& k, const at::Tensor& q) { return repeat_heads(k.to(at::kFloat), q.size(1)); }
+
+// fp32 scores with what a query does not see masked, [micro_batch, heads, queries, keys].
+at::Tensor scores(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
+  at::Tensor result = at::matmul(q.to(at::kFloat), each_head(k, q).transpose(-2, -1)).mul_(pattern.scale);
   const at::Tensor future =
       at::ones({q.size(2), k.size(2)}, at::TensorOptions().dtype(at::kBool).device(q.device())).triu_(1);
-  return result.masked_fill_(future, -std::numeric_limits<double>::infinity());
+  const at::Tensor hidden = hidden_keys(pattern, q.size(2), k.size(2), q.device());
+  const at::Tensor unseen = hidden.defined() ? future.logical_or(hidden) : future;
+  return result.masked_fill_(unseen, -std::numeric_limits<double>::infinity());
 }
 
 // mask / (1 - p) applied to [micro_batch, heads, queries, keys]; channel = global head * keys + key.
@@ -29,29 +36,31 @@ at::Tensor drop(const at::Tensor& probabilities, const AttentionDropout& dropout
 
 }  // namespace
 
-AttentionOutput plain_attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
-                                        const AttentionDropout& dropout) {
-  const at::Tensor logits = scores(q, k, scale);
+AttentionOutput plain_attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                        const AttentionPattern& pattern) {
+  const at::Tensor logits = scores(q, k, pattern);
   const at::Tensor log_sum_exp = at::logsumexp(logits, -1);
   const at::Tensor probabilities = at::exp(logits - log_sum_exp.unsqueeze(-1));
-  const at::Tensor output = at::matmul(drop(probabilities, dropout), v.to(at::kFloat)).to(q.scalar_type());
+  const at::Tensor output = at::matmul(drop(probabilities, pattern.dropout), each_head(v, q)).to(q.scalar_type());
   // Dense as [micro_batch, queries, heads, size], which is how callers read it.
   return {output.transpose(1, 2).contiguous().transpose(1, 2), log_sum_exp, {}, {}};
 }
 
 AttentionGradients plain_attention_backward(const at::Tensor& output_gradient, const at::Tensor& q, const at::Tensor& k,
-                                            const at::Tensor& v, const AttentionOutput& forward, double scale,
-                                            const AttentionDropout& dropout) {
-  const at::Tensor probabilities = at::exp(scores(q, k, scale) - forward.log_sum_exp.unsqueeze(-1));
+                                            const at::Tensor& v, const AttentionOutput& forward,
+                                            const AttentionPattern& pattern) {
+  const AttentionDropout& dropout = pattern.dropout;
+  const at::Tensor probabilities = at::exp(scores(q, k, pattern) - forward.log_sum_exp.unsqueeze(-1));
   const at::Tensor gradient = output_gradient.to(at::kFloat);
   const at::Tensor dv = at::matmul(drop(probabilities, dropout).transpose(-2, -1), gradient);
-  const at::Tensor dp = drop(at::matmul(gradient, v.to(at::kFloat).transpose(-2, -1)), dropout);
+  const at::Tensor dp = drop(at::matmul(gradient, each_head(v, q).transpose(-2, -1)), dropout);
   // rowsum(dp * p) = rowsum(dO * O) holds with dropout as well, since O was formed from the dropped probabilities.
   const at::Tensor row_sum = (gradient * forward.output.to(at::kFloat)).sum(-1, /*keepdim=*/true);
   const at::Tensor ds = probabilities * (dp - row_sum);
-  const at::Tensor dq = at::matmul(ds, k.to(at::kFloat)).mul_(scale);
-  const at::Tensor dk = at::matmul(ds.transpose(-2, -1), q.to(at::kFloat)).mul_(scale);
-  return {dq.to(q.scalar_type()), dk.to(k.scalar_type()), dv.to(v.scalar_type())};
+  const at::Tensor dq = at::matmul(ds, each_head(k, q)).mul_(pattern.scale);
+  const at::Tensor dk = at::matmul(ds.transpose(-2, -1), q.to(at::kFloat)).mul_(pattern.scale);
+  return {dq.to(q.scalar_type()), sum_repeated_heads(dk, k.size(1)).to(k.scalar_type()),
+          sum_repeated_heads(dv, v.size(1)).to(v.scalar_type())};
 }
 
 }  // namespace ridgeline::nn

@@ -6,10 +6,10 @@
 
 namespace ridgeline::nn {
 
-AttentionOutput plain_attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, double scale,
-                                        const AttentionDropout& dropout);
+AttentionOutput plain_attention_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                        const AttentionPattern& pattern);
 AttentionGradients plain_attention_backward(const at::Tensor& output_gradient, const at::Tensor& q, const at::Tensor& k,
-                                            const at::Tensor& v, const AttentionOutput& forward, double scale,
-                                            const AttentionDropout& dropout);
+                                            const at::Tensor& v, const AttentionOutput& forward,
+                                            const AttentionPattern& pattern);
 
 }  // namespace ridgeline::nn

@@ -6,8 +6,8 @@
 //   logits = decoder.append({&next, 1});              // of the one after that
 //
 // A token costs one pass over the weights and 2 * layers * hidden * length multiplications of attention. The cache
-// holds 2 * layers * hidden * model.sequence elements. The learned positions bind a key to its place in the window: a
-// window that slides must be cleared and computed again (see train/generate.h for how seldom that is).
+// holds 2 * layers * key width * model.sequence elements. Positions bind a key to its place in the window: a window that
+// slides must be cleared and computed again (see train/generate.h for how seldom that is).
 //
 // One rank must hold the whole model: a tensor axis of size one, and all units. Values agree with Stage::logits to
 // rounding.
@@ -16,12 +16,15 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "nn/context.h"
 #include "nn/flat_parameters.h"
+#include "nn/norm.h"
+#include "nn/qkv_projection.h"
 
 namespace ridgeline::nn {
 
@@ -40,19 +43,25 @@ class Decoder {
 
  private:
   struct Layer {
-    at::Tensor attention_norm_weight, attention_norm_bias, qkv_weight, qkv_bias, output_weight, output_bias;
-    at::Tensor mlp_norm_weight, mlp_norm_bias, up_weight, up_bias, down_weight, down_bias;
-    at::Tensor keys, values;  // [1, heads, room, head size]
+    Norm attention_norm;
+    QkvProjection qkv;
+    Linear attention_output;
+    Norm mlp_norm;
+    std::unique_ptr<Branch> mlp;
+    at::Tensor mlp_bias;      // undefined where there is none
+    at::Tensor keys, values;  // [1, key heads, room, head size]
   };
 
-  at::Tensor weight(const std::string& name) const { return parameters_.parameter(name).value; }
-  Layer make_layer(int64_t number) const;
-  at::Tensor attention(Layer& layer, const at::Tensor& input) const;
-  at::Tensor mlp(const Layer& layer, const at::Tensor& input) const;
+  Layer make_layer(const FlatParameters& parameters, int64_t number) const;
+  at::Tensor attention(Layer& layer, const at::Tensor& input, const at::Tensor& positions) const;
+  at::Tensor attend(const Layer& layer, const at::Tensor& query, const AttentionPattern& pattern) const;
 
   const Context& context_;
-  const FlatParameters& parameters_;
-  at::Tensor token_weight_, position_weight_, norm_weight_, norm_bias_, head_weight_;
+  at::Tensor token_weight_;
+  at::Tensor position_weight_;  // undefined where positions are rotary
+  Norm norm_;
+  at::Tensor head_weight_;
+  std::optional<Rotary> rotary_;
   std::vector<Layer> layers_;
   int64_t length_ = 0;
 };

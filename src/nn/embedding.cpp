@@ -20,17 +20,12 @@ void add_rows(const at::Tensor& table, const at::Tensor& index, const at::Tensor
   }
 }
 
-// Positions of rows [range) of a micro-batch, where whole samples follow each other.
-at::Tensor positions(const spec::Range& range, int64_t sequence, const at::Device& device) {
-  return at::arange(range.begin, range.end, at::TensorOptions().dtype(at::kLong).device(device)).remainder_(sequence);
-}
-
 }  // namespace
 
 Embedding::Embedding(const Context& context, const FlatParameters& parameters)
     : context_(context),
       token_(parameters.parameter("embedding.token.weight")),
-      position_(parameters.parameter("embedding.position.weight")),
+      position_(parameters.parameter_if_declared("embedding.position.weight")),
       vocabulary_(token_.held(0)) {}
 
 // Rows of the local table; tokens that other ranks hold become row 0 and are marked in `outside`.
@@ -40,14 +35,17 @@ at::Tensor Embedding::local_tokens(const at::Tensor& tokens, at::Tensor* outside
   return tokens.sub(vocabulary_.begin).masked_fill_(outside->squeeze(1), 0);
 }
 
+at::Tensor Embedding::positions(const MicroBatch& batch) const {
+  return row_positions(batch, context_.local_rows(batch.tokens_total()), context_.device);
+}
+
 at::Tensor Embedding::forward(const at::Tensor&, const MicroBatch& batch, Saved* saved) const {
   at::Tensor outside;
   at::Tensor partial = token_.value.index_select(0, local_tokens(batch.tokens, &outside));
   if (outside.defined()) partial.masked_fill_(outside, 0);
   at::Tensor rows =
       redistribute(partial, spec::Placement::partial(), context_.residual, *context_.tensor);
-  const spec::Range range = context_.local_rows(batch.tokens_total());
-  rows.add_(position_.value.index_select(0, positions(range, batch.sequence, context_.device)));
+  if (position_.value.defined()) rows.add_(position_.value.index_select(0, positions(batch)));
   if (saved != nullptr) *saved = std::make_unique<EmbeddingSaved>();
   return hidden_dropout(rows, context_, batch, kEmbeddingSite);
 }
@@ -55,8 +53,7 @@ at::Tensor Embedding::forward(const at::Tensor&, const MicroBatch& batch, Saved*
 at::Tensor Embedding::backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord&,
                                WeightGradientQueue&) const {
   const at::Tensor gradient = hidden_dropout_backward(output_gradient, context_, batch, kEmbeddingSite);
-  const spec::Range range = context_.local_rows(batch.tokens_total());
-  add_rows(position_.gradient, positions(range, batch.sequence, context_.device), gradient.to(at::kFloat));
+  if (position_.value.defined()) add_rows(position_.gradient, positions(batch), gradient.to(at::kFloat));
   at::Tensor rows = redistribute(gradient, context_.residual, spec::Placement::replicate(), *context_.tensor).to(at::kFloat);
   at::Tensor outside;
   const at::Tensor index = local_tokens(batch.tokens, &outside);

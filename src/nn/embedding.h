@@ -1,4 +1,4 @@
-// Token embedding (vocabulary sharded over the tensor axis) plus learned positions, with dropout.
+// Token embedding (vocabulary sharded over the tensor axis) plus learned positions where the model has them, with dropout.
 #pragma once
 
 #include "nn/context.h"
@@ -17,9 +17,11 @@ class Embedding : public Unit {
 
  private:
   at::Tensor local_tokens(const at::Tensor& tokens, at::Tensor* outside) const;
+  at::Tensor positions(const MicroBatch& batch) const;  // of this rank's rows
 
   const Context& context_;
-  Parameter token_, position_;
+  Parameter token_;
+  Parameter position_;  // undefined tensors where positions are rotary
   spec::Range vocabulary_;  // rows of the token embedding that this rank holds
 };
 

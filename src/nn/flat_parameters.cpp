@@ -1,5 +1,7 @@
 #include "nn/flat_parameters.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "nn/initial_values.h"
 
@@ -47,6 +49,12 @@ Parameter FlatParameters::parameter(const std::string& name) const {
 
 spec::Range FlatParameters::kept_of(const spec::FlatEntry& entry) const {
   return sharding_.values ? spec::intersection(entry.range, shard(layout_.buckets[entry.bucket])) : entry.range;
+}
+
+Parameter FlatParameters::parameter_if_declared(const std::string& name) const {
+  const bool declared = std::any_of(declared_.begin(), declared_.end(),
+                                    [&](const spec::ParameterSpec& parameter) { return parameter.name == name; });
+  return declared ? parameter(name) : Parameter{};
 }
 
 void FlatParameters::initialise(uint64_t seed, const Sink& sink) {

@@ -56,6 +56,8 @@ class FlatParameters {
 
   // Views of the parameter called `name`; InternalError where this stage does not hold it.
   Parameter parameter(const std::string& name) const;
+  // The same, with undefined tensors where the model declares no such parameter.
+  Parameter parameter_if_declared(const std::string& name) const;
 
   // All that this rank keeps: everything, or its shards.
   const at::Tensor& kept_values() const { return values_.kept; }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "nn/kernels/cross_entropy.h"
-#include "nn/kernels/layer_norm.h"
 #include "nn/redistribute.h"
 
 namespace ridgeline::nn {
@@ -22,12 +21,13 @@ const char* output_name(const Context& context) {
 }
 
 struct HeadSaved : SavedRecord {
-  at::Tensor input, mean, rstd;
+  at::Tensor input;
+  NormStatistics statistics;
   at::Tensor normed_gradient;  // in the residual placement
   void visit(const std::function<void(const char*, const at::Tensor&)>& visitor) const override {
     visitor("input", input);
-    visitor("norm mean", mean);
-    visitor("norm rstd", rstd);
+    visitor("norm mean", statistics.mean);
+    visitor("norm rstd", statistics.rstd);
     visitor("norm output gradient", normed_gradient);
   }
 };
@@ -36,8 +36,7 @@ struct HeadSaved : SavedRecord {
 
 Head::Head(const Context& context, const FlatParameters& parameters)
     : context_(context),
-      norm_weight_(parameters.parameter("final_norm.weight")),
-      norm_bias_(parameters.parameter("final_norm.bias")),
+      norm_(context.model, parameters, "final_norm"),
       output_(parameters.parameter(output_name(context))),
       vocabulary_(parameters.parameter(output_name(context)).held(0)) {}
 
@@ -60,7 +59,8 @@ at::Tensor Head::chunk_losses(const at::Tensor& logits, const at::Tensor& target
 
 at::Tensor Head::forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const {
   const bool backward = saved != nullptr;
-  auto [normed, mean, rstd] = layer_norm_forward(input, norm_weight_.value, norm_bias_.value, context_.model.norm_epsilon);
+  NormStatistics statistics;
+  const at::Tensor normed = norm_.forward(input, statistics);
   const at::Tensor rows = redistribute(normed, context_.residual, kReplicate, *context_.tensor);
   at::Tensor gradient = backward ? at::empty_like(rows) : at::Tensor();
   at::Tensor loss = at::zeros({1}, rows.options().dtype(at::kDouble));
@@ -79,8 +79,7 @@ at::Tensor Head::forward(const at::Tensor& input, const MicroBatch& batch, Saved
   if (backward) {
     auto record = std::make_unique<HeadSaved>();
     record->input = input;
-    record->mean = std::move(mean);
-    record->rstd = std::move(rstd);
+    record->statistics = std::move(statistics);
     record->normed_gradient = redistribute(gradient, kPartial, context_.residual, *context_.tensor);
     *saved = std::move(record);
   }
@@ -89,14 +88,11 @@ at::Tensor Head::forward(const at::Tensor& input, const MicroBatch& batch, Saved
 
 at::Tensor Head::backward(const at::Tensor&, const MicroBatch&, SavedRecord& saved, WeightGradientQueue&) const {
   auto& record = static_cast<HeadSaved&>(saved);
-  return layer_norm_backward(record.normed_gradient, record.input, record.mean, record.rstd, norm_weight_.value,
-                             norm_weight_.gradient, norm_bias_.gradient);
+  return norm_.backward(record.normed_gradient, record.input, record.statistics);
 }
 
 at::Tensor Head::logits(const at::Tensor& input) const {
-  const at::Tensor normed =
-      layer_norm_forward(input, norm_weight_.value, norm_bias_.value, context_.model.norm_epsilon).out;
-  const at::Tensor rows = redistribute(normed, context_.residual, kReplicate, *context_.tensor);
+  const at::Tensor rows = redistribute(norm_.forward(input), context_.residual, kReplicate, *context_.tensor);
   // Shards may be uneven, so they are summed as disjoint columns.
   at::Tensor all = at::zeros({rows.size(0), context_.model.vocabulary}, rows.options());
   all.narrow(1, vocabulary_.begin, vocabulary_.size()).copy_(output_.product(rows));

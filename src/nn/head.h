@@ -6,6 +6,7 @@
 #pragma once
 
 #include "nn/context.h"
+#include "nn/norm.h"
 #include "nn/unit.h"
 
 namespace ridgeline::nn {
@@ -27,7 +28,7 @@ class Head : public Unit {
   at::Tensor chunk_losses(const at::Tensor& logits, const at::Tensor& targets, bool backward, double gradient_scale) const;
 
   const Context& context_;
-  Parameter norm_weight_, norm_bias_;
+  Norm norm_;
   Linear output_;
   spec::Range vocabulary_;
 };

@@ -32,7 +32,7 @@ at::Tensor sample_rows(const at::Tensor& tensor, int64_t first, int64_t rows) {
 
 at::Tensor add_bias_dropout_residual(at::Tensor branch, const at::Tensor& bias, const at::Tensor& residual,
                                      const Context& context, const MicroBatch& batch, int64_t site) {
-  branch.add_(bias);
+  if (bias.defined()) branch.add_(bias);
   if (!drops(context, batch)) return branch.add_(residual);
   const DropoutRate rate(context.model.dropout);
   for_each_sample(context, batch, site, [&](int64_t first, int64_t rows, const DropoutPlace& place) {

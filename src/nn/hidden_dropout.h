@@ -9,7 +9,8 @@
 
 namespace ridgeline::nn {
 
-// residual + dropout(branch + bias), rows in the residual placement. `branch` may be overwritten.
+// residual + dropout(branch + bias), rows in the residual placement. `branch` may be overwritten; `bias` may be
+// undefined.
 at::Tensor add_bias_dropout_residual(at::Tensor branch, const at::Tensor& bias, const at::Tensor& residual,
                                      const Context& context, const MicroBatch& batch, int64_t site);
 

@@ -2,6 +2,7 @@
 
 #include "nn/attention_branch.h"
 #include "nn/dropout_sites.h"
+#include "nn/gated_mlp_branch.h"
 #include "nn/mlp_branch.h"
 
 namespace ridgeline::nn {
@@ -22,15 +23,20 @@ struct LayerSaved : SavedRecord {
 
 std::string prefix_of(int64_t layer) { return "layers." + std::to_string(layer) + "."; }
 
-
 }  // namespace
 
-Layer::Layer(const Context& context, const FlatParameters& parameters, int64_t layer)
+std::unique_ptr<Branch> make_mlp(const spec::ModelSpec& model, const FlatParameters& parameters, int64_t layer) {
+  const std::string prefix = prefix_of(layer) + "mlp.";
+  if (model.gated_mlp) return std::make_unique<GatedMlpBranch>(parameters, prefix);
+  return std::make_unique<MlpBranch>(parameters, prefix);
+}
+
+Layer::Layer(const Context& context, const FlatParameters& parameters, int64_t layer, const Rotary* rotary)
     : context_(context),
       attention_(context, parameters,
-                 std::make_unique<AttentionBranch>(context, parameters, prefix_of(layer) + "attention.", layer),
+                 std::make_unique<AttentionBranch>(context, parameters, prefix_of(layer) + "attention.", layer, rotary),
                  prefix_of(layer) + "attention_norm", prefix_of(layer) + "attention.output.bias", attention_branch_site(layer)),
-      mlp_(context, parameters, std::make_unique<MlpBranch>(parameters, prefix_of(layer) + "mlp."),
+      mlp_(context, parameters, make_mlp(context.model, parameters, layer),
            prefix_of(layer) + "mlp_norm", prefix_of(layer) + "mlp.down.bias", mlp_branch_site(layer)) {}
 
 at::Tensor Layer::forward_saving(const at::Tensor& input, const MicroBatch& batch, Saved* attention, Saved* mlp) const {

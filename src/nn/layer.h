@@ -2,13 +2,18 @@
 #pragma once
 
 #include "nn/residual_branch.h"
+#include "nn/rotary.h"
 #include "nn/unit.h"
 
 namespace ridgeline::nn {
 
+// The MLP of layer `layer`, of the model's kind.
+std::unique_ptr<Branch> make_mlp(const spec::ModelSpec& model, const FlatParameters& parameters, int64_t layer);
+
 class Layer : public Unit {
  public:
-  Layer(const Context& context, const FlatParameters& parameters, int64_t layer);
+  // `rotary` is null where positions are learned.
+  Layer(const Context& context, const FlatParameters& parameters, int64_t layer, const Rotary* rotary);
 
   at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const override;
   at::Tensor backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,

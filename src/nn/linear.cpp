@@ -10,7 +10,9 @@ Parameter Linear::flattened(const Parameter& weight) {
 }
 
 Linear::Linear(const Parameter& weight, const Parameter& bias)
-    : weight_(flattened(weight)), bias_{bias.value.view({-1}), bias.gradient.view({-1})} {}
+    : weight_(flattened(weight)) {
+  if (bias.value.defined()) bias_ = {bias.value.view({-1}), bias.gradient.view({-1})};
+}
 
 at::Tensor Linear::forward(const at::Tensor& input) const {
   return bias_.value.defined() ? at::linear(input, weight_.value, bias_.value) : product(input);
@@ -20,6 +22,10 @@ at::Tensor Linear::product(const at::Tensor& input) const { return at::linear(in
 
 at::Tensor Linear::input_gradient(const at::Tensor& output_gradient) const {
   return at::mm(output_gradient, weight_.value);
+}
+
+void Linear::add_input_gradient(at::Tensor& input_gradient, const at::Tensor& output_gradient) const {
+  input_gradient.addmm_(output_gradient, weight_.value);
 }
 
 void Linear::input_gradient_into(at::Tensor& input_gradient, const at::Tensor& output_gradient) const {

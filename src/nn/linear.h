@@ -12,14 +12,16 @@ namespace ridgeline::nn {
 // y = x W^T + b on rows: x [rows, in], W [out, in] (leading dims of a W with more than two are flattened), b [out].
 class Linear {
  public:
+  Linear() = default;  // to be assigned
   explicit Linear(const Parameter& weight) : weight_(flattened(weight)) {}
-  Linear(const Parameter& weight, const Parameter& bias);
+  Linear(const Parameter& weight, const Parameter& bias);  // a bias of undefined tensors is none
 
   at::Tensor forward(const at::Tensor& input) const;
   // x W^T alone, for a caller that adds the bias in a fused kernel of its own; its gradient is still this layer's.
   at::Tensor product(const at::Tensor& input) const;
   const at::Tensor& bias() const { return bias_.value; }
   at::Tensor input_gradient(const at::Tensor& output_gradient) const;
+  void add_input_gradient(at::Tensor& input_gradient, const at::Tensor& output_gradient) const;
   void input_gradient_into(at::Tensor& input_gradient, const at::Tensor& output_gradient) const;
   // Adds into the main gradients of weight and bias.
   void add_weight_gradient(const at::Tensor& input, const at::Tensor& output_gradient) const;

@@ -17,7 +17,7 @@ struct MlpSaved : SavedRecord {
 }  // namespace
 
 MlpBranch::MlpBranch(const FlatParameters& parameters, const std::string& prefix)
-    : up_(parameters.parameter(prefix + "up.weight"), parameters.parameter(prefix + "up.bias")),
+    : up_(parameters.parameter(prefix + "up.weight"), parameters.parameter_if_declared(prefix + "up.bias")),
       down_(parameters.parameter(prefix + "down.weight")) {}
 
 at::Tensor MlpBranch::forward(const at::Tensor& input, const MicroBatch&, Saved* saved) const {
@@ -41,12 +41,12 @@ BranchGradients MlpBranch::backward(const at::Tensor& output_gradient, const Mic
   weights.add(down_, std::move(record.activation), output_gradient);
   gelu_backward(gradient, record.pre_activation, up_.bias());
   record.pre_activation.reset();
-  return {up_.input_gradient(gradient), gradient};
+  return {up_.input_gradient(gradient), {{&up_, gradient}}};
 }
 
 void MlpBranch::drop_recomputable(SavedRecord& saved) const { static_cast<MlpSaved&>(saved).activation.reset(); }
 
-void MlpBranch::recompute(SavedRecord& saved) const {
+void MlpBranch::recompute(SavedRecord& saved, const MicroBatch&) const {
   auto& record = static_cast<MlpSaved&>(saved);
   record.activation = at::empty_like(record.pre_activation);
   gelu_forward(record.pre_activation, up_.bias(), record.activation);

@@ -1,4 +1,5 @@
-// The MLP of the GPT family: up projection, GELU (tanh form), down projection.
+// The MLP of the GPT family: up projection, GELU (tanh form), down projection. Its gated sibling is
+// nn/gated_mlp_branch.h.
 #pragma once
 
 #include <string>
@@ -15,9 +16,8 @@ class MlpBranch : public Branch {
   at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const override;
   BranchGradients backward(const at::Tensor& output_gradient, const MicroBatch& batch, SavedRecord& saved,
                            WeightGradientQueue& weights) const override;
-  const Linear& first_linear() const override { return up_; }
   void drop_recomputable(SavedRecord& saved) const override;
-  void recompute(SavedRecord& saved) const override;
+  void recompute(SavedRecord& saved, const MicroBatch& batch) const override;
 
  private:
   Linear up_;

@@ -2,7 +2,6 @@
 
 #include "nn/hidden_dropout.h"
 #include "nn/kernels/accumulate.h"
-#include "nn/kernels/layer_norm.h"
 #include "nn/redistribute.h"
 
 namespace ridgeline::nn {
@@ -12,13 +11,14 @@ const spec::Placement kReplicate = spec::Placement::replicate();
 const spec::Placement kPartial = spec::Placement::partial();
 
 struct ResidualSaved : SavedRecord {
-  at::Tensor input, mean, rstd;
+  at::Tensor input;
+  NormStatistics statistics;
   at::Tensor normed;  // in the residual placement; released by Recompute::selective
   Saved branch;
   void visit(const std::function<void(const char*, const at::Tensor&)>& visitor) const override {
     visitor("input", input);
-    visitor("norm mean", mean);
-    visitor("norm rstd", rstd);
+    visitor("norm mean", statistics.mean);
+    visitor("norm rstd", statistics.rstd);
     visitor("norm output", normed);
     branch->visit(visitor);
   }
@@ -30,14 +30,13 @@ ResidualBranch::ResidualBranch(const Context& context, const FlatParameters& par
                                const std::string& norm, const std::string& output_bias, int64_t site)
     : context_(context),
       branch_(std::move(branch)),
-      norm_weight_(parameters.parameter(norm + ".weight")),
-      norm_bias_(parameters.parameter(norm + ".bias")),
-      output_bias_(parameters.parameter(output_bias)),
+      norm_(context.model, parameters, norm),
+      output_bias_(parameters.parameter_if_declared(output_bias)),
       site_(site) {}
 
 at::Tensor ResidualBranch::forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const {
-  auto [normed, mean, rstd] =
-      layer_norm_forward(input, norm_weight_.value, norm_bias_.value, context_.model.norm_epsilon);
+  NormStatistics statistics;
+  at::Tensor normed = norm_.forward(input, statistics);
   Saved branch_saved;
   const at::Tensor partial = branch_->forward(redistribute(normed, context_.residual, kReplicate, *context_.tensor), batch,
                                               saved != nullptr ? &branch_saved : nullptr);
@@ -46,8 +45,7 @@ at::Tensor ResidualBranch::forward(const at::Tensor& input, const MicroBatch& ba
   if (saved != nullptr) {
     auto record = std::make_unique<ResidualSaved>();
     record->input = input;
-    record->mean = std::move(mean);
-    record->rstd = std::move(rstd);
+    record->statistics = std::move(statistics);
     record->branch = std::move(branch_saved);
     if (context_.strategy.recompute == spec::Recompute::selective) {
       branch_->drop_recomputable(*record->branch);
@@ -64,19 +62,18 @@ at::Tensor ResidualBranch::backward(const at::Tensor& output_gradient, const Mic
   auto& record = static_cast<ResidualSaved&>(saved);
   const at::Tensor gradient = hidden_dropout_backward(output_gradient, context_, batch, site_);
   Redistribution gathering = start_redistribute(gradient, context_.residual, kReplicate, *context_.tensor);
-  bias_gradient(output_bias_.gradient, gradient);
+  if (output_bias_.value.defined()) bias_gradient(output_bias_.gradient, gradient);
   if (!record.normed.defined()) {
-    record.normed = layer_norm_recompute(record.input, record.mean, record.rstd, norm_weight_.value,
-                                                  norm_bias_.value);
-    branch_->recompute(*record.branch);
+    record.normed = norm_.recompute(record.input, record.statistics);
+    branch_->recompute(*record.branch, batch);
   }
   Redistribution input = start_redistribute(record.normed, context_.residual, kReplicate, *context_.tensor);
   BranchGradients gradients = branch_->backward(gathering.wait(), batch, *record.branch, weights);
   Redistribution scattering = start_redistribute(gradients.input, kPartial, context_.residual, *context_.tensor);
-  weights.add(branch_->first_linear(), input.wait(), gradients.first_output);
+  const at::Tensor branch_input = input.wait();
+  for (const OutputGradient& first : gradients.first) weights.add(*first.layer, branch_input, first.gradient);
   weights.overlap();  // while the input gradient is being reduced
-  return layer_norm_backward(scattering.wait(), record.input, record.mean, record.rstd, norm_weight_.value,
-                                      norm_weight_.gradient, norm_bias_.gradient, /*residual=*/output_gradient);
+  return norm_.backward(scattering.wait(), record.input, record.statistics, /*residual_gradient=*/output_gradient);
 }
 
 }  // namespace ridgeline::nn

@@ -12,6 +12,7 @@
 
 #include "nn/branch.h"
 #include "nn/context.h"
+#include "nn/norm.h"
 
 namespace ridgeline::nn {
 
@@ -30,7 +31,8 @@ class ResidualBranch {
  private:
   const Context& context_;
   std::unique_ptr<Branch> branch_;
-  Parameter norm_weight_, norm_bias_, output_bias_;
+  Norm norm_;
+  Parameter output_bias_;  // undefined tensors where there is none
   int64_t site_;
 };
 

@@ -8,6 +8,8 @@ namespace ridgeline::nn {
 
 Stage::Stage(const Context& context, const FlatParameters& parameters, spec::Range units, Residence* residence)
     : context_(context), units_(units), residence_(residence) {
+  if (context.model.positions == spec::Positions::rotary) rotary_.emplace(context.model, context.device);
+  const Rotary* rotary = rotary_ ? &*rotary_ : nullptr;
   for (int64_t unit = units.begin; unit < units.end; ++unit) {
     if (unit == spec::embedding_unit()) {
       list_.push_back(std::make_unique<Embedding>(context, parameters));
@@ -16,7 +18,7 @@ Stage::Stage(const Context& context, const FlatParameters& parameters, spec::Ran
       head_ = head.get();
       list_.push_back(std::move(head));
     } else {
-      list_.push_back(std::make_unique<Layer>(context, parameters, unit - spec::layer_unit(0)));
+      list_.push_back(std::make_unique<Layer>(context, parameters, unit - spec::layer_unit(0), rotary));
     }
   }
 }

@@ -7,12 +7,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "nn/context.h"
 #include "nn/flat_parameters.h"
 #include "nn/head.h"
 #include "nn/residence.h"
+#include "nn/rotary.h"
 #include "nn/unit.h"
 
 namespace ridgeline::nn {
@@ -61,6 +63,7 @@ class Stage {
   const Context& context_;
   spec::Range units_;
   Residence* residence_;
+  std::optional<Rotary> rotary_;  // where the model has rotary positions
   std::vector<std::unique_ptr<Unit>> list_;
   const Head* head_ = nullptr;  // in list_, on the last stage
 };

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "spec/hugging_face.h"
 
 namespace ridgeline::spec {
 namespace {
@@ -10,6 +11,30 @@ namespace {
 constexpr double kMostRanks = 1e6;
 constexpr double kMostSteps = 1e12;
 
+void bind_rotary(Schema& schema, RotarySpec& rotary) {
+  schema.key("model.rotary_base", rotary.base, "frequency of pair i of n in a head: base^(-i / n)",
+             Interval{.low = 1, .high = 1e15, .low_open = true});
+  schema.choice<RotaryScaling>("model.rotary_scaling", rotary.scaling,
+                               {{"none", RotaryScaling::none},
+                                {"linear", RotaryScaling::linear},
+                                {"llama3", RotaryScaling::llama3},
+                                {"yarn", RotaryScaling::yarn}},
+                               "how rotation is slowed for sequences beyond those of the first training");
+  schema.key("model.rotary_factor", rotary.factor, "by which the sequence is stretched", between(1, 1e6));
+  schema.key("model.rotary_original_sequence", rotary.original_sequence,
+             "llama3, yarn: tokens that the model was first trained for", between(0, 1e8));
+  schema.key("model.rotary_low_frequency", rotary.low_frequency,
+             "llama3: turns over the original sequence below which a pair is stretched in full", between(0, 1e9));
+  schema.key("model.rotary_high_frequency", rotary.high_frequency, "llama3: turns above which it is left alone",
+             between(0, 1e9));
+  schema.key("model.rotary_beta_fast", rotary.beta_fast, "yarn: turns above which a pair is left alone",
+             between(0, 1e9));
+  schema.key("model.rotary_beta_slow", rotary.beta_slow, "yarn: turns below which it is stretched in full",
+             between(0, 1e9));
+  schema.key("model.rotary_attention_factor", rotary.attention_factor,
+             "yarn: of sines and cosines; 0: 0.1 ln(factor) + 1", between(0, 100));
+}
+
 // What tells families apart, and experts.
 void bind_family(Schema& schema, ModelSpec& model) {
   schema.choice<Norm>("model.norm", model.norm, {{"layer_norm", Norm::layer_norm}, {"rms_norm", Norm::rms_norm}},
@@ -17,12 +42,15 @@ void bind_family(Schema& schema, ModelSpec& model) {
   schema.choice<Positions>("model.positions", model.positions,
                            {{"learned", Positions::learned}, {"rotary", Positions::rotary}},
                            "how the place of a token enters: an embedding, or rotation of queries and keys");
+  bind_rotary(schema, model.rotary);
   schema.choice<Biases>(
       "model.biases", model.biases,
       {{"all", Biases::all}, {"attention", Biases::attention}, {"qkv", Biases::qkv}, {"none", Biases::none}},
       "matrices that have a bias");
   schema.key("model.gated_mlp", model.gated_mlp, "SwiGLU, of three matrices, in place of GELU");
   schema.key("model.qk_norm", model.qk_norm, "RMS norm of each head's query and key");
+  schema.key("model.sliding_window", model.sliding_window,
+             "keys that a query sees, its own the last of them; 0: all before it", between(0, 1e8));
   schema.key("model.experts", model.experts, "experts of each layer; 0: one dense MLP", between(0, 1e5));
   schema.key("model.experts_per_token", model.experts_per_token, "experts that the router picks for a token",
              between(1, 1e5));
@@ -34,13 +62,25 @@ void bind_family(Schema& schema, ModelSpec& model) {
 
 void bind_model(Schema& schema, TrainSpec& spec) {
   ModelSpec& model = spec.model;
-  schema.table("model", "Shape of the model. A preset sets all keys, others override it. `train` runs the GPT family alone, which the defaults "
-               "are; planning takes all");
+  schema.table("model",
+               "Shape of the model. A preset sets all keys, others override it; the defaults are a small GPT. `train` "
+               "takes no experts yet, planning does");
   std::vector<std::string> presets = model_preset_names();
   presets.insert(presets.begin(), "");
   schema.choice("model.preset", spec.model_preset, presets, "named shape to start from; empty: none");
   schema.after("model.preset", [&spec] {
     if (!spec.model_preset.empty()) spec.model = model_preset(spec.model_preset);
+  });
+  schema.key("model.from", spec.model_from,
+             "folder with Hugging Face weights (config.json and safetensors) to start training from, in place of random "
+             "ones; its config.json is the preset");
+  schema.after("model.from", [&spec] {
+    if (spec.model_from.empty()) return;
+    if (!spec.model_preset.empty()) {
+      throw InputError("model.from = '{}': model.preset = '{}' is given as well; the folder's config.json is the preset",
+                       spec.model_from, spec.model_preset);
+    }
+    spec.model = read_hugging_face_model(spec.model_from);
   });
   schema.key("model.layers", model.layers, "transformer layers", between(1, 1e5));
   schema.key("model.hidden", model.hidden, "width of the residual stream; heads must divide it", between(1, 1e6));
@@ -138,6 +178,8 @@ void bind_data(Schema& schema, DataSpec& data) {
              "prefix of a second pair; empty: the end of path is held out");
   schema.key("data.validation_fraction", data.validation_fraction,
              "share of path's tokens held out at its end, where validation_path is empty", from_below(0, 1));
+  schema.key("data.separate_documents", data.separate_documents,
+             "tokens see their own document alone, and positions begin anew with each");
 }
 
 void bind_evaluation_and_checkpoint(Schema& schema, TrainSpec& spec) {
@@ -198,6 +240,12 @@ std::string to_toml(const TrainSpec& spec, bool with_docs) {
   bind(schema, copy);
   copy = spec;
   return schema.to_toml(with_docs);
+}
+
+std::string to_saved_toml(const TrainSpec& spec) {
+  TrainSpec saved = spec;
+  saved.model_from.clear();
+  return to_toml(saved);
 }
 
 }  // namespace ridgeline::spec

@@ -31,6 +31,9 @@ TrainConfig load_train_spec(const std::string& path, const std::vector<std::stri
 // A complete config that reads back to the same record; with docs, one for people to start from (see Schema::to_toml).
 std::string to_toml(const TrainSpec& spec, bool with_docs = false);
 
+// What is kept beside saved state, complete but for model.from: the state has taken the place of those weights.
+std::string to_saved_toml(const TrainSpec& spec);
+
 // What single ranges cannot say: relations between keys of different tables. Calls validate(spec.model).
 void validate(const TrainSpec& spec);
 

@@ -19,6 +19,10 @@ void read_megatron(const std::string& text, const std::string& file, ForeignConf
 // The shape of a Llama-like model from keys as transformers names them, each behind `prefix`; its sequence apart.
 void read_llama_shape(Reading& reading, const std::string& prefix, const std::string& kind);
 
+// Rotary positions and sliding windows of such a model; called by read_llama_shape.
+void read_rotary(Reading& reading, const std::string& prefix, const std::string& kind);
+void read_sliding_window(Reading& reading, const std::string& prefix, const std::string& kind);
+
 // strategy.zero_stage, which nothing that is read later lowers.
 void read_zero_stage(Reading& reading, const std::string& name);
 

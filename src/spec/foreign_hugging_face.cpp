@@ -46,15 +46,21 @@ void read_gpt2(Reading& reading) {
     if (*activation == "gelu_new" || *activation == "gelu_pytorch_tanh") {
       reading.ignore("/activation_function", "the GELU of Ridgeline");
     } else {
-      reading.ignore("/activation_function", "another function at the same place: values change, sizes do not");
+      reading.beyond("/activation_function", "another function at the same place: values change, sizes do not");
     }
   }
   read_gpt2_dropout(reading);
   for (const char* prefix : {"/summary_", "/task_specific_params"}) {
     reading.ignore_below(prefix, "of other tasks than language modelling");
   }
+  if (!reading.boolean("/scale_attn_weights").value_or(true)) {
+    reading.beyond("/scale_attn_weights", "scores without their scale; no size changes");
+  }
+  if (reading.boolean("/scale_attn_by_inverse_layer_idx").value_or(false)) {
+    reading.beyond("/scale_attn_by_inverse_layer_idx", "scores scaled layer by layer; no size changes");
+  }
   reading.ignore({"/scale_attn_weights", "/scale_attn_by_inverse_layer_idx", "/reorder_and_upcast_attn"},
-                 "of numbers within attention; no size changes");
+                 "as Ridgeline's attention; no size changes");
 }
 
 void read_llama(Reading& reading, const std::string& kind) {

@@ -56,14 +56,6 @@ void read_experts(Reading& reading, const std::string& prefix, const std::string
 }
 
 void ignore_what_costs_nothing(Reading& reading, const std::string& prefix) {
-  for (const char* below : {"rope_scaling", "rope_parameters"}) {
-    reading.ignore_below(prefix + below, "turns positions otherwise; no size or work changes");
-  }
-  reading.ignore({"rope_theta", "rope_interleaved", "partial_rotary_factor"},
-                 "turns positions otherwise; no size or work changes", prefix);
-  reading.ignore({"sliding_window", "use_sliding_window", "max_window_layers"},
-                 "attention is counted over the whole sequence", prefix);
-  reading.ignore_below(prefix + "layer_types", "attention is counted over the whole sequence");
   reading.ignore({"router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "norm_topk_prob"},
                  "of the router's loss and scale; no size changes", prefix);
   reading.ignore(
@@ -84,6 +76,8 @@ void read_llama_shape(Reading& reading, const std::string& prefix, const std::st
   reading.require(prefix + "vocab_size", model.vocabulary, "model.vocabulary", "the model's shape");
   reading.require(prefix + "intermediate_size", model.ffn_hidden, "model.ffn_hidden", "the width of the MLP");
   read_attention_shape(reading, prefix, kind);
+  read_rotary(reading, prefix, kind);
+  read_sliding_window(reading, prefix, kind);
   read_experts(reading, prefix, kind);
   if (!reading.set(prefix + "tie_word_embeddings", model.tied, "model.tied")) {
     model.tied = false;

@@ -129,7 +129,8 @@ void read_model(Reading& reading) {
     if (more) reading.beyond("--max-position-embeddings", "more learned positions than a sample has tokens");
     reading.ignore("--max-position-embeddings", "--seq-length says how long samples are");
   }
-  reading.ignore({"--rotary-base", "--rotary-percent", "--use-rope-scaling", "--rotary-seq-len-interpolation-factor",
+  reading.set("--rotary-base", model.rotary.base, "model.rotary_base");
+  reading.ignore({"--rotary-percent", "--use-rope-scaling", "--rotary-seq-len-interpolation-factor",
                   "--no-position-embedding", "--no-rope-fusion", "--apply-layernorm-1p"},
                  "changes values, not sizes");
 }

@@ -18,6 +18,8 @@ void validate_sizes(const ModelSpec& model) {
   require(model.ffn_hidden >= 0 && model.ffn_hidden <= 10'000'000, "ffn_hidden", model.ffn_hidden, "0 to 10000000");
   require(model.vocabulary >= 2 && model.vocabulary <= 100'000'000, "vocabulary", model.vocabulary, "2 to 100000000");
   require(model.sequence >= 1 && model.sequence <= 100'000'000, "sequence", model.sequence, "1 to 100000000");
+  require(model.sliding_window >= 0 && model.sliding_window <= 100'000'000, "sliding_window", model.sliding_window,
+          "0 to 100000000");
   require(model.experts >= 0 && model.experts <= 100'000, "experts", model.experts, "0 to 100000");
   require(model.expert_ffn_hidden >= 0 && model.expert_ffn_hidden <= 10'000'000, "expert_ffn_hidden",
           model.expert_ffn_hidden, "0 to 10000000");
@@ -94,37 +96,27 @@ void validate_parameters(const ModelSpec& model) {
       model.layers, model.layers, model.hidden, parameters, most);
 }
 
-template <typename Value>
-void require_gpt(bool holds, const char* key, const Value& found, const char* expected) {
-  if (holds) return;
-  throw InputError(
-      "model.{} = {}: `ridgeline train` runs the GPT family alone, which has {}; planning commands (`plan`, "
-      "`simulate`) "
-      "take this model. Drop the key, or choose a GPT as model.preset",
-      key, found, expected);
-}
-
 }  // namespace
 
 void validate(const ModelSpec& model) {
   validate_sizes(model);
   validate_numbers(model);
   validate_heads(model);
+  validate(model.rotary);
   validate_experts(model);
   validate_width(model);
   validate_parameters(model);
 }
 
 void require_trainable(const ModelSpec& model) {
-  require_gpt(!model.embedding_norm, "embedding_norm", model.embedding_norm, "no norm after the embedding");
-  require_gpt(model.positions == Positions::learned, "positions", to_string(model.positions), "learned positions");
-  require_gpt(model.norm == Norm::layer_norm, "norm", to_string(model.norm), "layer_norm");
-  require_gpt(model.key_heads() == model.heads, "kv_heads", model.kv_heads, "as many key and value heads as heads");
-  require_gpt(model.query_width() == model.hidden, "head_width", model.head_width, "heads of hidden / heads channels");
-  require_gpt(!model.gated_mlp, "gated_mlp", model.gated_mlp, "a GELU MLP");
-  require_gpt(!model.qk_norm, "qk_norm", model.qk_norm, "no norm of queries and keys");
-  require_gpt(model.biases == Biases::all, "biases", to_string(model.biases), "all biases");
-  require_gpt(model.experts == 0, "experts", model.experts, "one dense MLP");
+  const auto refuse = [](const char* key, const auto& value, const char* what) {
+    throw InputError(
+        "model.{} = {}: `ridgeline train` runs models {} so far; planning commands (`plan`, `simulate`) take this model. "
+        "Drop the key, or choose another model.preset",
+        key, value, what);
+  };
+  if (model.embedding_norm) refuse("embedding_norm", model.embedding_norm, "without a norm after the embedding");
+  if (model.experts > 0) refuse("experts", model.experts, "with one dense MLP");
 }
 
 std::string to_string(Norm norm) { return norm == Norm::layer_norm ? "layer_norm" : "rms_norm"; }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "spec/rotary.h"
+
 namespace ridgeline::spec {
 
 enum class Norm { layer_norm, rms_norm };  // weight and bias; weight alone
@@ -12,9 +14,9 @@ enum class Positions { learned, rotary };
 enum class Biases { all, attention, qkv, none };  // of which matrices; norms have theirs by their kind
 
 // Decoders with the norm before attention and MLP. The defaults are the GPT-2/GPT-3 family: learned positions,
-// LayerNorm, GELU (tanh form), biases; that is what `ridgeline train` runs so far (require_trainable). The other fields
-// describe Llama-like models (rotary positions, RMS norm, grouped key and value heads, a gated MLP) and mixtures of
-// experts for planning, where every layer has the experts in place of the MLP.
+// LayerNorm, GELU (tanh form), biases. The other fields describe Llama-like models (rotary positions, RMS norm, grouped
+// key and value heads, a gated MLP) and mixtures of experts, where every layer has the experts in place of the MLP;
+// those are for planning so far (require_trainable).
 struct ModelSpec {
   int64_t layers = 4;
   int64_t hidden = 128;
@@ -28,9 +30,11 @@ struct ModelSpec {
   bool embedding_norm = false;  // norm of the embeddings' sum, as in BLOOM
   Norm norm = Norm::layer_norm;
   Positions positions = Positions::learned;
+  RotarySpec rotary = {};  // where positions are rotary
   Biases biases = Biases::all;
   bool gated_mlp = false;         // SwiGLU: down(silu(gate(x)) * up(x)); else down(gelu(up(x)))
   bool qk_norm = false;           // RMS norm of each head's query and key, one weight for all heads
+  int64_t sliding_window = 0;     // keys that a query sees, its own the last of them; 0: all before it
   int64_t experts = 0;            // of a layer; 0: one dense MLP
   int64_t experts_per_token = 2;  // that the router picks
   int64_t expert_ffn_hidden = 0;  // width of an expert; 0 means ffn()
@@ -58,8 +62,8 @@ std::vector<std::string> model_preset_names();
 // Throws InputError where a field is out of range or fields contradict each other.
 void validate(const ModelSpec& model);
 
-// Throws InputError, naming the first key at fault, for a model that planning describes and `train` cannot run yet: all
-// outside the GPT family.
+// Throws InputError, naming the key at fault, for a model that planning describes and `train` cannot run yet: one with
+// experts.
 void require_trainable(const ModelSpec& model);
 
 std::string to_string(Norm norm);

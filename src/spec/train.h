@@ -36,6 +36,7 @@ struct DataSpec {                  // [data]
   std::string path;                // prefix of PATH.bin and PATH.idx
   std::string validation_path;     // prefix of a second pair; empty: the end of `path` is held out
   double validation_fraction = 0.05;  // of the tokens of `path`, at its end
+  bool separate_documents = false;    // tokens see their own document alone, and positions begin anew with each
 };
 
 struct EvaluationSpec {            // [evaluation]
@@ -61,6 +62,7 @@ struct TrainingSpec {              // [training]
 };
 
 struct TrainSpec {
+  std::string model_from;          // model.from: folder of Hugging Face weights to start from; empty: drawn at random
   std::string model_preset;        // model.preset, empty where the shape is spelled out
   ModelSpec model;
   Strategy strategy;

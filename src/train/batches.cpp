@@ -21,12 +21,14 @@ nn::MicroBatch Batches::empty_batch() const {
   const auto options = at::TensorOptions().dtype(at::kLong).pinned_memory(device_.is_cuda());
   batch.tokens = at::zeros({batch.tokens_total()}, options);
   batch.targets = at::full({batch.tokens_total()}, nn::kIgnoredTarget, options);
+  if (source_.separates_documents()) batch.positions = at::zeros({batch.tokens_total()}, options);
   batch.samples = at::zeros({batch.size}, at::kLong);
   return batch;
 }
 
 void Batches::to_device(nn::MicroBatch& batch) const {
   if (device_.is_cpu()) return;
+  if (batch.positions.defined()) batch.positions = batch.positions.to(device_, /*non_blocking=*/true);
   batch.tokens = batch.tokens.to(device_, /*non_blocking=*/true);
   batch.targets = batch.targets.to(device_, /*non_blocking=*/true);
 }
@@ -41,6 +43,7 @@ nn::MicroBatch Batches::training(int64_t step, int64_t first_sample, int64_t ind
                                                               strategy_.data, strategy_.micro_batch, i);
     batch.samples.data_ptr<int64_t>()[i] = sample;
     source_.training_sample(sample, row(batch.tokens, i, batch.sequence), row(batch.targets, i, batch.sequence));
+    if (source_.separates_documents()) source_.training_positions(sample, row(batch.positions, i, batch.sequence));
   }
   to_device(batch);
   return batch;
@@ -59,6 +62,7 @@ nn::MicroBatch Batches::evaluation(int64_t samples, int64_t index) const {
     batch.samples.data_ptr<int64_t>()[i] = sample;
     if (sample >= samples) continue;
     source_.validation_sample(sample, row(batch.tokens, i, batch.sequence), row(batch.targets, i, batch.sequence));
+    if (source_.separates_documents()) source_.validation_positions(sample, row(batch.positions, i, batch.sequence));
   }
   to_device(batch);
   return batch;

@@ -52,6 +52,17 @@ void read_parameters(checkpoint::CheckpointReader& reader, nn::FlatParameters& p
   }
 }
 
+void read_weights(const checkpoint::HuggingFaceReader& weights, nn::FlatParameters& parameters,
+                  optim::Optimizer& optimizer) {
+  for (const spec::FlatEntry& entry : parameters.layout().entries) {
+    const std::string& name = parameters.declared(entry).name;
+    const at::Tensor value = at::empty(entry.box.extent, at::kFloat);
+    weights.read(name, entry.box, {value.data_ptr<float>(), static_cast<size_t>(value.numel())});
+    parameters.parameter(name).value.copy_(value);
+    optimizer.set_master(entry, value);
+  }
+}
+
 void read_state(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters, optim::Optimizer& optimizer) {
   read_parameters(reader, parameters, [&](const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value) {
     optimizer.set_master(entry, flat, value);
@@ -60,6 +71,11 @@ void read_state(checkpoint::CheckpointReader& reader, nn::FlatParameters& parame
     const spec::ParameterSpec& parameter = parameters.declared(*view.entry);
     std::vector<Named> items = named(parameter, view);
     for (size_t index = 1; index < items.size(); ++index) {  // masters are read above
+      // Imported weights have had no step: their moments are zero and not stored.
+      if (reader.manifest().step == 0 && reader.manifest().find(items[index].name) == nullptr) {
+        items[index].tensor.zero_();
+        continue;
+      }
       at::Tensor host = at::empty({view.elements.size()}, at::kFloat);
       reader.read(items[index].name, kType, parameter.shape, {view.entry->box, view.elements}, bytes_of(host));
       items[index].tensor.copy_(host);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/hugging_face/reader.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "nn/flat_parameters.h"
@@ -20,6 +21,10 @@ void write_state(const std::filesystem::path& folder, int64_t step, int64_t rank
 
 // Fills parameters, masters and moments.
 void read_state(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters, optim::Optimizer& optimizer);
+
+// Fills parameters and masters from weights in Hugging Face's form; each rank reads its slices.
+void read_weights(const checkpoint::HuggingFaceReader& weights, nn::FlatParameters& parameters,
+                  optim::Optimizer& optimizer);
 
 // Fills parameters alone, for generation.
 void read_parameters(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters,

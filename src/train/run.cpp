@@ -35,13 +35,21 @@ Run::Run(const spec::TrainSpec& spec, Trainer& trainer, const mesh::Mesh& mesh, 
       device_peak_(platform::peak_flops(device.name(), spec.precision.compute)),
       reports_(mesh.world().rank() == 0) {}
 
+int64_t Run::start() {
+  if (!spec_.model_from.empty()) {
+    trainer_.start_from(spec_.model_from);
+    spdlog::info("started from the weights of {}", spec_.model_from);
+  }
+  return 0;
+}
+
 int64_t Run::resume() {
-  if (!spec_.checkpoint.resume) return 0;
+  if (!spec_.checkpoint.resume) return start();
   const std::optional<int64_t> finished = trainer_.resume(folder_ / "checkpoints");
-  if (!finished) return 0;
+  if (!finished) return start();
   last_saved_ = *finished;
   spdlog::info("resumed after step {} of {}", *finished, spec_.training.steps);
-  for (const std::string& change : changed_keys(trainer_.resumed_config(), spec::to_toml(spec_))) {
+  for (const std::string& change : changed_keys(trainer_.resumed_config(), spec::to_saved_toml(spec_))) {
     spdlog::info("changed since the checkpoint: {}", change);
   }
   return *finished;

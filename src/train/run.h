@@ -29,7 +29,9 @@ class Run {
   bool execute();
 
  private:
+  // Returns the steps that are finished.
   int64_t resume();
+  int64_t start();
   void open_reports(int64_t finished_steps);
   report::StepMetrics metrics_of(const StepResult& result, int64_t finished_steps, double seconds) const;
   // Peak memory of the fullest rank.

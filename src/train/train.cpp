@@ -40,6 +40,13 @@ std::string describe_sharding(const spec::Strategy& strategy) {
   return fmt::format(" (ZeRO-{} over {} ranks each)", strategy.zero_stage, strategy.shards());
 }
 
+std::string attention_kernel_of(const spec::TrainSpec& spec, const platform::Device& device) {
+  nn::AttentionPattern pattern = nn::attention_pattern(spec.model);
+  pattern.dropout.probability = spec.model.attention_dropout;
+  if (spec.data.separate_documents) pattern.documents = at::zeros({1, 1}, at::kLong);
+  return nn::attention_kernel(device.torch(), scalar_type(spec.precision.compute), pattern);
+}
+
 void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platform::Device& device) {
   const spec::Strategy& strategy = spec.strategy;
   spdlog::info("model: {} parameters, {} layers, hidden {}, {} heads, vocabulary {}, sequence {}",
@@ -52,7 +59,7 @@ void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platfo
                strategy.global_batch, strategy.micro_batches(), strategy.micro_batch, strategy.data,
                to_string(spec.precision.compute), to_string(strategy.recompute));
   spdlog::info("device: {}, {} threads a rank, attention: {}", device.name(), platform::threads(),
-               nn::attention_kernel(device.torch(), scalar_type(spec.precision.compute), spec.model.attention_dropout > 0));
+               attention_kernel_of(spec, device));
 }
 
 data::SampleSource open_data(const spec::TrainSpec& spec) {

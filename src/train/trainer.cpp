@@ -130,7 +130,7 @@ void Trainer::save(const std::filesystem::path& folder, int64_t finished_steps) 
   if (rank == 0) {
     checkpoint::Progress progress;
     progress.consumed_samples = consumed_samples_;
-    progress.state = {{"loss_scale", loss_scale_.state()}, {"updates", updates_}, {"config", spec::to_toml(spec_)}};
+    progress.state = {{"loss_scale", loss_scale_.state()}, {"updates", updates_}, {"config", spec::to_saved_toml(spec_)}};
     checkpoint::publish(folder, finished_steps, mesh_.world().size(), progress);
     checkpoint::prune(folder, spec_.checkpoint.keep);
   }
@@ -162,7 +162,7 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
   const c10::InferenceMode no_autograd;
   checkpoint::CheckpointReader reader(checkpoint);
   const auto& state = reader.manifest().state;
-  for (const char* key : {"loss_scale", "updates", "config"}) {
+  for (const char* key : {"updates", "config"}) {
     if (!state.contains(key)) {
       throw InputError("{}: manifest.json has no state.{}: it was not written by `ridgeline train`; use another checkpoint",
                        checkpoint.string(), key);
@@ -170,10 +170,18 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
   }
   read_state(reader, *parameters_, *optimizer_);
   if (unit_shards_) unit_shards_->values_changed();
-  loss_scale_.restore(state.at("loss_scale"));
+  // Imported weights (checkpoint/hugging_face/convert.h) have had no step.
+  if (state.contains("loss_scale")) loss_scale_.restore(state.at("loss_scale"));
   updates_ = state.at("updates").get<int64_t>();
   consumed_samples_ = reader.manifest().consumed_samples;
   resumed_config_ = state.at("config").get<std::string>();
+  mesh_.world().barrier().wait();
+}
+
+void Trainer::start_from(const std::filesystem::path& folder) {
+  const c10::InferenceMode no_autograd;
+  const checkpoint::HuggingFaceReader weights(folder, spec_.model);
+  read_weights(weights, *parameters_, *optimizer_);
   mesh_.world().barrier().wait();
 }
 

@@ -50,6 +50,9 @@ class Trainer {
   // The same for one checkpoint, which must be complete. Collective.
   void load(const std::filesystem::path& checkpoint);
 
+  // Takes the weights of a folder in Hugging Face's form in place of the initial ones. Collective.
+  void start_from(const std::filesystem::path& folder);
+
   int64_t consumed_samples() const { return consumed_samples_; }
   double loss_scale() const { return loss_scale_.scale(); }
   // The config, as TOML, that the checkpoint was written under; empty where nothing was resumed.

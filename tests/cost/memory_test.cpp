@@ -116,9 +116,13 @@ TEST(SavedTensors, OfALlamaLikeLayerAddUpAsByHand) {
   EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16), 2 * 15 * stream + stream + statistics + log_sum_exp);
   strategy.recompute = Recompute::selective;
   EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16), 2 * 10 * stream + stream + statistics + log_sum_exp);
-  model.qk_norm = true;  // and queries and keys before their norm, with its statistic for each head
+  model.qk_norm = true;  // queries and keys before their norm take their place, with its statistic for each head
+  const int64_t head_statistics = 4 * rows * (8 + 2);
   EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16),
-            2 * 10 * stream + stream + 2 * stream + stream / 2 + statistics + log_sum_exp + 4 * rows * (8 + 2));
+            2 * 10 * stream + stream + statistics + log_sum_exp + head_statistics);
+  strategy.recompute = Recompute::none;  // both
+  EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16),
+            2 * 15 * stream + stream + 2 * stream + stream / 2 + statistics + log_sum_exp + head_statistics);
 }
 
 TEST(SavedTensors, OfExpertsAreThoseOfTheTokensRoutedToThem) {

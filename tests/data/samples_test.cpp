@@ -73,6 +73,25 @@ TEST_F(SamplesTest, ValidationIsTheHeldOutEndInOrder) {
   EXPECT_THROW(samples.validation_sample(samples.validation_samples(), tokens, targets), InternalError);
 }
 
+TEST_F(SamplesTest, PositionsBeginAnewWithEachDocument) {
+  const auto samples = source(1000, 16, 0.1);
+  EXPECT_FALSE(samples.separates_documents());
+  std::vector<int64_t> tokens(16), targets(16), positions(16);
+  const auto check = [&] {
+    for (int64_t i = 0; i < 16; ++i) EXPECT_EQ(positions[i], std::min(i, tokens[i] % 7)) << tokens[i];
+  };
+  for (int64_t number = 0; number < 60; ++number) {
+    samples.training_sample(number, tokens, targets);
+    samples.training_positions(number, positions);
+    check();
+  }
+  for (int64_t i = 0; i < samples.validation_samples(); ++i) {
+    samples.validation_sample(i, tokens, targets);
+    samples.validation_positions(i, positions);
+    check();
+  }
+}
+
 TEST_F(SamplesTest, EpochsAndSeedsHaveOrdersOfTheirOwn) {
   const auto samples = source(2000, 8, 0.0);
   const auto again = source(2000, 8, 0.0);

@@ -9,11 +9,11 @@
 namespace ridgeline::nn {
 namespace {
 
-class DecoderTest : public testing::TestWithParam<std::tuple<bool, at::ScalarType>> {};
+class DecoderTest : public testing::TestWithParam<std::tuple<std::string, at::ScalarType>> {};
 
 TEST_P(DecoderTest, EqualsTheStage) {
-  const auto [tied, compute] = GetParam();
-  spec::ModelSpec model = small_model(tied);
+  const auto [family, compute] = GetParam();
+  spec::ModelSpec model = small_family(family);
   model.dropout = model.attention_dropout = 0.5;  // must not act
   const NamedTensors whole = whole_values(model);
   OneRank rank(model, whole, spec::Recompute::none, compute);
@@ -39,10 +39,9 @@ TEST_P(DecoderTest, EqualsTheStage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, DecoderTest,
-                         testing::Combine(testing::Bool(), testing::Values(at::kFloat, at::kBFloat16)),
+                         testing::Combine(testing::ValuesIn(spec::family_names()), testing::Values(at::kFloat, at::kBFloat16)),
                          [](const auto& info) {
-                           return fmt::format("{}_{}", std::get<0>(info.param) ? "tied" : "untied",
-                                              c10::toString(std::get<1>(info.param)));
+                           return fmt::format("{}_{}", std::get<0>(info.param), c10::toString(std::get<1>(info.param)));
                          });
 
 }  // namespace

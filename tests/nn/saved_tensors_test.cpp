@@ -15,6 +15,7 @@ using spec::Precision;
 using spec::Recompute;
 
 struct Case {
+  std::string family;
   Recompute recompute;
   int64_t tensor;
   bool sequence_parallel;
@@ -58,7 +59,7 @@ class SavedTensorsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(SavedTensorsTest, AreThoseThatTheCostRoomCounts) {
   const Case& c = GetParam();
-  spec::ModelSpec model = small_model();
+  const spec::ModelSpec model = small_family(c.family);
   spec::Strategy strategy;
   strategy.recompute = c.recompute;
   strategy.tensor = c.tensor;
@@ -88,11 +89,13 @@ TEST_P(SavedTensorsTest, AreThoseThatTheCostRoomCounts) {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-      list.push_back({recompute, 1, false, precision});
-      list.push_back({recompute, 2, false, precision});
-      list.push_back({recompute, 2, true, precision});
+  for (const std::string& family : spec::family_names()) {
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+        list.push_back({family, recompute, 1, false, precision});
+        list.push_back({family, recompute, 2, false, precision});
+        list.push_back({family, recompute, 2, true, precision});
+      }
     }
   }
   return list;
@@ -100,7 +103,7 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Cases, SavedTensorsTest, testing::ValuesIn(cases()), [](const auto& info) {
   const Case& c = info.param;
-  return fmt::format("{}_tensor{}{}_{}", spec::to_string(c.recompute), c.tensor, c.sequence_parallel ? "_sp" : "",
+  return fmt::format("{}_{}_tensor{}{}_{}", c.family, spec::to_string(c.recompute), c.tensor, c.sequence_parallel ? "_sp" : "",
                      c.precision == Precision::bf16 ? "bf16" : "fp32");
 });
 

@@ -14,6 +14,7 @@
 #include "nn/kernels/cross_entropy.h"
 #include "nn/reference_model.h"
 #include "nn/stage.h"
+#include "spec/families.h"
 
 namespace ridgeline::nn {
 
@@ -29,6 +30,9 @@ inline spec::ModelSpec small_model(bool tied = true) {
   model.tied = tied;
   return model;
 }
+
+// A family of spec/families.h, small.
+inline spec::ModelSpec small_family(const std::string& name) { return spec::as_family(small_model(), name); }
 
 // Global values of all parameters in fp32. Norms and biases are not left at one and zero, where errors could hide.
 inline NamedTensors whole_values(const spec::ModelSpec& model, uint64_t seed = 5) {

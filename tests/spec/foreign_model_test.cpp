@@ -30,8 +30,8 @@ TEST_F(Foreign, EveryKeyOfAConfigJsonIsAccountedForOnce) {
   EXPECT_EQ(config.understood.size() + config.beyond.size() + config.ignored.size(), 23u);
   EXPECT_EQ(meaning(config.understood, "/num_key_value_heads"), "model.kv_heads = 8");
   EXPECT_THAT(meaning(config.understood, "/torch_dtype"), HasSubstr("precision.compute = \"bf16\""));
-  EXPECT_THAT(meaning(config.ignored, "/rope_theta"), HasSubstr("no size or work changes"));
-  EXPECT_EQ(meaning(config.ignored, "/rope_scaling"), "turns positions otherwise; no size or work changes");
+  EXPECT_EQ(meaning(config.understood, "/rope_theta"), "model.rotary_base = 500000");
+  EXPECT_EQ(meaning(config.ignored, "/rope_scaling"), "has no effect with this kind of scaling");
   EXPECT_TRUE(config.missing.empty());
 }
 
@@ -53,6 +53,41 @@ TEST_F(Foreign, AConfigOfOursReadsBackToTheSame) {
 
 const std::string kShape =
     R"("hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 96)";
+
+TEST_F(Foreign, RotationAndWindowsAreRead) {
+  const auto of = [&](const std::string& more) {
+    const std::string path = folder_ + "/rotary.json";
+    std::ofstream(path) << "{" + kShape + R"(, "max_position_embeddings": 64, )" + more + "}";
+    return read_foreign_config(path);
+  };
+  // As transformers 4 writes it, and transformers 5.
+  const std::string llama3 = R"("rope_type": "llama3", "factor": 8.0, "low_freq_factor": 2.0, "high_freq_factor": 5.0,
+                                "original_max_position_embeddings": 32)";
+  for (const std::string& text : {R"("rope_theta": 5e5, "rope_scaling": {)" + llama3 + "}",
+                                  R"("rope_parameters": {"rope_theta": 5e5, )" + llama3 + "}"}) {
+    const RotarySpec rotary = of(R"("model_type": "llama", )" + text).spec.model.rotary;
+    EXPECT_EQ(rotary.scaling, RotaryScaling::llama3);
+    EXPECT_EQ(rotary.base, 5e5);
+    EXPECT_EQ(rotary.factor, 8);
+    EXPECT_EQ(rotary.low_frequency, 2);
+    EXPECT_EQ(rotary.high_frequency, 5);
+    EXPECT_EQ(rotary.original_sequence, 32);
+  }
+  const RotarySpec yarn =
+      of(R"("model_type": "qwen2", "rope_theta": 1e6, "rope_scaling": {"type": "yarn", "factor": 4.0})").spec.model.rotary;
+  EXPECT_EQ(yarn.scaling, RotaryScaling::yarn);
+  EXPECT_EQ(yarn.original_sequence, 64);
+  const ForeignConfig dynamic = of(R"("model_type": "llama", "rope_scaling": {"type": "dynamic", "factor": 2.0})");
+  EXPECT_EQ(dynamic.spec.model.rotary.scaling, RotaryScaling::none);
+  EXPECT_EQ(meaning(dynamic.beyond, "/rope_scaling/type"), "turns positions in a way of its own; no size or work changes");
+  EXPECT_EQ(of(R"("model_type": "mistral")").spec.model.sliding_window, 4096);
+  EXPECT_EQ(of(R"("model_type": "mistral", "sliding_window": null)").spec.model.sliding_window, 0);
+  EXPECT_EQ(of(R"("model_type": "mistral", "sliding_window": 16)").spec.model.sliding_window, 16);
+  const std::string window = R"(, "use_sliding_window": true, "sliding_window": 16, "max_window_layers": )";
+  EXPECT_EQ(of(R"("model_type": "qwen2")" + window + "0").spec.model.sliding_window, 16);
+  EXPECT_EQ(of(R"("model_type": "qwen2")" + window + "1").beyond.size(), 1u);
+  EXPECT_EQ(of(R"("model_type": "qwen2", "use_sliding_window": false, "sliding_window": 16)").spec.model.sliding_window, 0);
+}
 
 TEST_F(Foreign, WhatAModelSpecCannotSayIsRefused) {
   const auto of = [&](const std::string& more) { return error("c.json", "{" + kShape + ", " + more + "}"); };

@@ -1,6 +1,6 @@
-"""Repeats a dumped training with Hugging Face transformers' GPT-2 and torch's AdamW, and compares.
+"""Repeats a dumped training with Hugging Face transformers and torch's AdamW, and compares.
 
-check_transformers.py DUMP_TRAINING tied|untied
+check_transformers.py DUMP_TRAINING FAMILY      (a family of tests/spec/families.h)
 
 Loss and every gradient of the first step to 1e-5, losses and gradient norms of all steps to 1e-5, relative, in fp32.
 """
@@ -13,41 +13,58 @@ import tempfile
 os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 from safetensors.torch import load_file
-from transformers import GPT2Config, GPT2LMHeadModel
+
+import transformers_families
 
 BOUND = 1e-5
+SHAPE = ["layers", "hidden", "heads", "vocabulary", "sequence", "key_heads", "head_size", "ffn", "window", "tied"]
 
 
-def names(layers, tied):
-    """Our names and those of transformers' GPT-2, and whether the matrix is transposed there (Conv1D is [in, out])."""
-    pairs = [
-        ("embedding.token.weight", "transformer.wte.weight", False),
-        ("embedding.position.weight", "transformer.wpe.weight", False),
-        ("final_norm.weight", "transformer.ln_f.weight", False),
-        ("final_norm.bias", "transformer.ln_f.bias", False),
-    ]
-    parts = [
-        ("attention_norm", "ln_1", False),
-        ("mlp_norm", "ln_2", False),
-        ("attention.qkv", "attn.c_attn", True),
-        ("attention.output", "attn.c_proj", True),
-        ("mlp.up", "mlp.c_fc", True),
-        ("mlp.down", "mlp.c_proj", True),
-    ]
-    for layer in range(layers):
-        for ours, theirs, transposed in parts:
-            ours, theirs = f"layers.{layer}.{ours}.", f"transformer.h.{layer}.{theirs}."
-            pairs += [(ours + "weight", theirs + "weight", transposed), (ours + "bias", theirs + "bias", False)]
-    if not tied:
-        pairs.append(("head.weight", "lm_head.weight", False))
-    return pairs
+GPT2_PARTS = [("embedding.token", "transformer.wte"), ("embedding.position", "transformer.wpe"),
+              ("final_norm", "transformer.ln_f"), ("head", "lm_head")]
+GPT2_LAYER = [("attention_norm", "ln_1"), ("mlp_norm", "ln_2"), ("attention.qkv", "attn.c_attn"),
+              ("attention.output", "attn.c_proj"), ("mlp.up", "mlp.c_fc"), ("mlp.down", "mlp.c_proj")]
+LLAMA_PARTS = [("embedding.token", "model.embed_tokens"), ("final_norm", "model.norm"), ("head", "lm_head")]
+LLAMA_LAYER = [("attention_norm", "input_layernorm"), ("mlp_norm", "post_attention_layernorm"),
+               ("attention.query", "self_attn.q_proj"), ("attention.key", "self_attn.k_proj"),
+               ("attention.value", "self_attn.v_proj"), ("attention.output", "self_attn.o_proj"),
+               ("attention.query_norm", "self_attn.q_norm"), ("attention.key_norm", "self_attn.k_norm"),
+               ("mlp.gate", "mlp.gate_proj"), ("mlp.up", "mlp.up_proj"), ("mlp.down", "mlp.down_proj")]
 
 
-def as_theirs(tensor, transposed, shape):
-    """[3, h, h] of query, key and value is their [h, 3 h]."""
-    if transposed:
-        return tensor.reshape(-1, tensor.shape[-1]).t()
-    return tensor.reshape(shape)
+def their_name(family, ours):
+    stem, kind = ours.rsplit(".", 1)
+    gpt = family.startswith("gpt")
+    parts, of_layer = (GPT2_PARTS, GPT2_LAYER) if gpt else (LLAMA_PARTS, LLAMA_LAYER)
+    if not stem.startswith("layers."):
+        return f"{dict(parts)[stem]}.{kind}"
+    _, layer, part = stem.split(".", 2)
+    return f"{'transformer.h' if gpt else 'model.layers'}.{layer}.{dict(of_layer)[part]}.{kind}"
+
+
+def as_theirs(family, tensors):
+    """Our tensors under their names and in their shapes. Query, key and value may be one of ours, [3, h, h]."""
+    result = {}
+    for ours, tensor in tensors.items():
+        if not family.startswith("gpt") and ".qkv." in ours:
+            for part, values in zip(("query", "key", "value"), tensor):
+                result[their_name(family, ours.replace(".qkv.", f".{part}."))] = values
+            continue
+        name = their_name(family, ours)
+        conv1d = family.startswith("gpt") and ".h." in name and name.endswith("weight") and ".ln_" not in name
+        if conv1d:  # which is [in, out]
+            result[name] = tensor.reshape(-1, tensor.shape[-1]).t()
+        else:
+            result[name] = tensor.reshape(-1) if name.endswith("bias") else tensor
+    return result
+
+
+def visible(name, gradient):
+    """Without the key's bias where softmax does not see it: its gradient is zero but for rounding."""
+    if name.endswith("attn.c_attn.bias"):
+        third = gradient.shape[0] // 3
+        return torch.cat([gradient[:third], gradient[2 * third:]])
+    return gradient
 
 
 def compare(what, ours, theirs, worst):
@@ -57,22 +74,21 @@ def compare(what, ours, theirs, worst):
 
 
 def main():
-    dump, tied = sys.argv[1], sys.argv[2] == "tied"
+    dump, family = sys.argv[1], sys.argv[2]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "dump.safetensors")
-        subprocess.run([dump, sys.argv[2], path], check=True)
+        subprocess.run([dump, family, path], check=True)
         data = load_file(path)
-    layers, hidden, heads, vocabulary, sequence = data["shape"].tolist()
-    config = GPT2Config(vocab_size=vocabulary, n_positions=sequence, n_embd=hidden, n_layer=layers, n_head=heads,
-                        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, tie_word_embeddings=tied)
-    model = GPT2LMHeadModel(config).float().train()
+    shape = dict(zip(SHAPE, data["shape"].tolist()))
+    model = transformers_families.make(family, shape).float().train()
     parameters = dict(model.named_parameters())
-    pairs = names(layers, tied)
-    missing = set(parameters) - {theirs for _, theirs, _ in pairs}
-    assert not missing, f"parameters of transformers that we do not have: {missing}"
+    of_kind = lambda kind: as_theirs(family, {name.removeprefix(kind): tensor for name, tensor in data.items()
+                                              if name.startswith(kind)})
+    weights, gradients = of_kind("weight."), of_kind("gradient.")
+    assert set(parameters) == set(weights), f"parameters differ: {set(parameters) ^ set(weights)}"
     with torch.no_grad():
-        for ours, theirs, transposed in pairs:
-            parameters[theirs].copy_(as_theirs(data["weight." + ours], transposed, parameters[theirs].shape))
+        for name, values in weights.items():
+            parameters[name].copy_(values)
 
     beta1, beta2, epsilon, decay, clip = data["optimizer"].tolist()
     # Decay is on matrices and embeddings, not on norms and biases.
@@ -83,16 +99,13 @@ def main():
     good, worst = True, {}
     for step, (loss_ours, norm_ours, rate) in enumerate(data["results"].tolist()):
         logits = model(data["tokens"][step]).logits
-        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, vocabulary), data["targets"][step].reshape(-1))
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, shape["vocabulary"]),
+                                                 data["targets"][step].reshape(-1))
         optimizer.zero_grad()
         loss.backward()
         if step == 0:
-            for ours, theirs, transposed in pairs:
-                gradient = parameters[theirs].grad
-                mine = as_theirs(data["gradient." + ours], transposed, gradient.shape)
-                if ours.endswith("qkv.bias"):  # the key's part is zero but for rounding: softmax does not see it
-                    mine, gradient = (torch.cat([g[:hidden], g[2 * hidden:]]) for g in (mine, gradient))
-                good &= compare("gradient of " + ours, mine, gradient, worst)
+            for name, mine in gradients.items():
+                good &= compare("gradient of " + name, visible(name, mine), visible(name, parameters[name].grad), worst)
         norm = torch.nn.utils.clip_grad_norm_(parameters.values(), clip)
         for group in optimizer.param_groups:
             group["lr"] = rate

@@ -1,35 +1,16 @@
-// dump_training tied|untied FILE: trains the small model of the tests on one rank in fp32 and writes all that another
+// dump_training FAMILY FILE: trains a small model of the family (spec/families.h) on one rank in fp32 and writes all that another
 // implementation needs to repeat it, and what came out: weights, data, gradients of the first step, losses and norms.
 #include <cstdio>
 #include <string>
 
-#include "checkpoint/safetensors.h"
+#include "spec/families.h"
 #include "train/small_run.h"
+#include "train/write_tensors.h"
 
 namespace ridgeline::train {
 namespace {
 
-using Tensors = std::vector<std::pair<std::string, at::Tensor>>;
-
-void write(const std::string& path, const Tensors& tensors) {
-  std::vector<checkpoint::TensorEntry> entries;
-  std::map<std::string, at::Tensor> by_name;
-  for (const auto& [name, tensor] : tensors) {
-    const auto type = tensor.scalar_type() == at::kLong     ? checkpoint::DType::I64
-                      : tensor.scalar_type() == at::kDouble ? checkpoint::DType::F64
-                                                            : checkpoint::DType::F32;
-    entries.push_back({name, type, tensor.sizes().vec()});
-    by_name[name] = tensor;
-  }
-  checkpoint::SafetensorsWriter writer(checkpoint::real_file_system(), path, checkpoint::plan_safetensors(entries, {}));
-  for (const auto& entry : writer.header().tensors) {
-    const at::Tensor& tensor = by_name.at(entry.name);
-    writer.write({static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()});
-  }
-  writer.finish();
-}
-
-void add_parameters(Tensors& tensors, const nn::FlatParameters& parameters, const std::string& prefix, bool gradients) {
+void add_parameters(NamedList& tensors, const nn::FlatParameters& parameters, const std::string& prefix, bool gradients) {
   for (const spec::FlatEntry& entry : parameters.layout().entries) {
     const std::string& name = parameters.declared(entry).name;
     const nn::Parameter parameter = parameters.parameter(name);
@@ -37,18 +18,18 @@ void add_parameters(Tensors& tensors, const nn::FlatParameters& parameters, cons
   }
 }
 
-void dump(bool tied, const std::string& path) {
+void dump(const std::string& family, const std::string& path) {
   TemporaryFolder folder;
   const std::string data = (folder.path() / "tokens").string();
   write_tokens(data, 101, 20000);
   spec::TrainSpec spec = small_spec(data);
-  spec.model.tied = tied;
+  spec.model = spec::as_family(spec.model, family);
   spec::derive_data(spec.strategy, spec.model, 1);
   const data::SampleSource source(spec.data, spec.model.sequence, spec.model.vocabulary, spec.training.seed);
   const mesh::Mesh mesh({}, 0, mesh::Store::in_process(), platform::Device::select("cpu"), mesh::rank_options());
   Trainer trainer(spec, mesh, source);
 
-  Tensors tensors;
+  NamedList tensors;
   add_parameters(tensors, trainer.parameters(), "weight.", false);
   const int64_t steps = spec.training.steps, batch = spec.strategy.global_batch, sequence = spec.model.sequence;
   at::Tensor tokens = at::empty({steps, batch, sequence}, at::kLong), targets = at::empty_like(tokens);
@@ -69,12 +50,14 @@ void dump(bool tied, const std::string& path) {
   tensors.emplace_back("tokens", tokens);
   tensors.emplace_back("targets", targets);
   tensors.emplace_back("results", results);
-  tensors.emplace_back("shape", at::tensor({spec.model.layers, spec.model.hidden, spec.model.heads, spec.model.vocabulary,
-                                            spec.model.sequence}));
+  const spec::ModelSpec& model = spec.model;
+  tensors.emplace_back("shape", at::tensor({model.layers, model.hidden, model.heads, model.vocabulary, model.sequence,
+                                            model.key_heads(), model.head_size(), model.ffn(), model.sliding_window,
+                                            int64_t{model.tied}}));
   tensors.emplace_back("optimizer",
                        at::tensor({spec.optimizer.beta1, spec.optimizer.beta2, spec.optimizer.epsilon,
                                    spec.optimizer.weight_decay, spec.optimizer.clip}, at::kDouble));
-  write(path, tensors);
+  write_tensors(path, tensors);
 }
 
 }  // namespace
@@ -82,8 +65,8 @@ void dump(bool tied, const std::string& path) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: dump_training tied|untied FILE\n");
+    std::fprintf(stderr, "usage: dump_training FAMILY FILE\n");
     return 2;
   }
-  ridgeline::train::dump(std::string(argv[1]) == "tied", argv[2]);
+  ridgeline::train::dump(argv[1], argv[2]);
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "spec/families.h"
 #include "train/small_run.h"
 
 namespace ridgeline::train {
@@ -19,9 +20,16 @@ using spec::ScheduleKind;
 // A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
 struct Layout {
   int64_t tensor, pipeline, data;
-  std::string switches;  // of: sp, zero (1), zero2, zero3, hybrid (shards over two ranks), gpipe, selective, full, mb2, untied, dropout, uneven, tiny_buckets, bf16, fp16,
-                         // gloo: instead of shared memory
+  // Of: sp, zero (1), zero2, zero3, hybrid (shards over two ranks), gpipe, selective, full, mb2, untied, dropout,
+  // documents, uneven, tiny_buckets, bf16, fp16, gloo (instead of shared memory); or a family of spec/families.h.
+  std::string switches;
 
+  std::string family() const {
+    for (const std::string& name : spec::family_names()) {
+      if (has(name)) return name;
+    }
+    return has("untied") ? "gpt_untied" : "gpt";
+  }
   bool has(const std::string& word) const { return (" " + switches + " ").find(" " + word + " ") != std::string::npos; }
   std::string name() const {
     std::string text = fmt::format("t{}_p{}_d{}_{}", tensor, pipeline, data, switches);
@@ -41,8 +49,9 @@ spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
   if (layout.has("selective")) spec.strategy.recompute = Recompute::selective;
   if (layout.has("full")) spec.strategy.recompute = Recompute::full;
   if (layout.has("mb2")) spec.strategy.micro_batch = 2;
-  if (layout.has("untied")) spec.model.tied = false;
+  spec.model = spec::as_family(spec.model, layout.family());
   if (layout.has("dropout")) spec.model.dropout = 0.1, spec.model.attention_dropout = 0.1;
+  spec.data.separate_documents = layout.has("documents");
   if (layout.has("uneven")) {
     spec.strategy.stage_layers.assign(layout.pipeline, 1);
     spec.strategy.stage_layers.front() = spec.model.layers - layout.pipeline + 1;
@@ -66,12 +75,12 @@ const std::string& token_file() {
 // What one rank gives for the same model and precision. Its micro-batch is the default, its buckets are whole.
 const History& one_rank(const Layout& layout) {
   static std::map<std::string, History> known;
-  const std::string key = fmt::format("{}{}{}{}", layout.has("untied"), layout.has("dropout"), layout.has("bf16"),
-                                      layout.has("fp16"));
+  const std::string key = fmt::format("{} {}{}{}{}", layout.family(), layout.has("dropout"), layout.has("documents"),
+                                      layout.has("bf16"), layout.has("fp16"));
   auto found = known.find(key);
   if (found == known.end()) {
-    std::string switches;
-    for (const char* word : {"untied", "dropout", "bf16", "fp16"}) {
+    std::string switches = layout.family() + " ";
+    for (const char* word : {"dropout", "documents", "bf16", "fp16"}) {
       if (layout.has(word)) switches += std::string(word) + " ";
     }
     found = known.emplace(key, train_layout(spec_of({1, 1, 1, switches}, token_file()), 1)).first;
@@ -203,6 +212,27 @@ INSTANTIATE_TEST_SUITE_P(
         Layout{1, 1, 4, "zero3 hybrid"}, Layout{1, 1, 8, "zero3 hybrid untied"}, Layout{1, 2, 4, "zero3 hybrid gpipe"},
         Layout{2, 1, 4, "zero3 hybrid sp full"}, Layout{2, 1, 4, "zero hybrid sp"}, Layout{1, 2, 4, "zero2 hybrid"}),
     [](const auto& info) { return info.param.name(); });
+// Every family on the tensor axis with and without sequence parallelism, on stages, replicas and shards, and on all.
+std::vector<Layout> family_layouts() {
+  std::vector<Layout> layouts;
+  for (const std::string& family : spec::family_names()) {
+    if (family.starts_with("gpt")) continue;
+    layouts.push_back({1, 1, 1, family + " selective mb2"});
+    layouts.push_back({2, 1, 1, family + " dropout"});
+    layouts.push_back({4, 1, 1, family + " sp selective"});
+    layouts.push_back({1, 2, 2, family + " full zero"});
+    layouts.push_back({2, 2, 2, family + " sp zero tiny_buckets"});
+  }
+  for (const std::string family : {"gpt", "mistral"}) {
+    layouts.push_back({2, 1, 1, family + " sp documents mb2"});
+    layouts.push_back({1, 2, 2, family + " zero documents"});
+    layouts.push_back({2, 2, 1, family + " dropout documents"});
+  }
+  return layouts;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ParityTest, testing::ValuesIn(family_layouts()),
+                         [](const auto& info) { return info.param.name(); });
 
 INSTANTIATE_TEST_SUITE_P(OnGloo, ParityTest,
                          testing::Values(Layout{2, 1, 2, "sp zero tiny_buckets gloo"}, Layout{1, 2, 1, "gpipe gloo"},
@@ -215,7 +245,8 @@ INSTANTIATE_TEST_SUITE_P(LowPrecision, ParityTest,
                                          Layout{2, 2, 2, "bf16 sp zero"}, Layout{2, 1, 2, "fp16 zero"},
                                          Layout{1, 2, 2, "fp16 selective"}, Layout{2, 2, 1, "fp16 sp gpipe"},
                                          Layout{2, 2, 2, "bf16 zero3 sp"}, Layout{1, 1, 4, "bf16 zero2 hybrid"},
-                                         Layout{1, 2, 2, "fp16 zero3 full"}),
+                                         Layout{1, 2, 2, "fp16 zero3 full"},
+                                         Layout{2, 1, 2, "bf16 sp zero qwen3"}, Layout{1, 2, 1, "fp16 llama3"}),
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "spec/families.h"
 #include "train/small_run.h"
 
 namespace ridgeline::train {
@@ -18,6 +19,7 @@ struct Case {
   spec::Precision precision;
   int64_t ranks, tensor, pipeline, zero, tied;
   int64_t other_ranks, other_tensor, other_pipeline, other_zero;
+  std::string family = "gpt";
 };
 
 class ResumeTest : public testing::TestWithParam<Case> {
@@ -30,6 +32,7 @@ class ResumeTest : public testing::TestWithParam<Case> {
     const Case& c = GetParam();
     spec::TrainSpec spec = small_spec(data());
     spec.training.steps = kSteps;
+    spec.model = spec::as_family(spec.model, c.family);
     spec.model.dropout = 0.1;
     spec.model.tied = c.tied != 0;
     spec.precision.compute = c.precision;
@@ -101,7 +104,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"zero3_to_tensor", spec::Precision::fp32, 4, 1, 1, 3, 1, 4, 4, 1, 0},
                     Case{"tensor_to_zero3", spec::Precision::fp32, 4, 4, 1, 0, 1, 4, 1, 1, 3},
                     Case{"zero3_all_axes_bf16", spec::Precision::bf16, 8, 2, 2, 3, 1, 4, 1, 1, 2},
-                    Case{"zero2_to_zero3_fp16", spec::Precision::fp16, 2, 1, 1, 2, 0, 8, 1, 2, 3}),
+                    Case{"zero2_to_zero3_fp16", spec::Precision::fp16, 2, 1, 1, 2, 0, 8, 1, 2, 3},
+                    Case{"llama3", spec::Precision::fp32, 4, 2, 1, 1, 0, 2, 1, 2, 0, "llama3"},
+                    Case{"qwen3", spec::Precision::bf16, 4, 2, 2, 0, 1, 4, 4, 1, 0, "qwen3"},
+                    Case{"biased", spec::Precision::fp32, 2, 1, 2, 0, 0, 4, 2, 1, 1, "biased"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Resume, OfAnotherModelNamesTensorAndShapes) {

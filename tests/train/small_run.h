@@ -41,8 +41,11 @@ inline void write_tokens(const std::string& prefix, int64_t vocabulary, int64_t 
     tokens.push_back(token);
   }
   data::TokenWriter writer(prefix, data::token_type_for(vocabulary));
-  writer.add(std::span<const int64_t>(tokens));
-  writer.end_document();
+  constexpr size_t document = 11;  // shorter than a sample
+  for (size_t begin = 0; begin < tokens.size(); begin += document) {
+    writer.add(std::span<const int64_t>(tokens).subspan(begin, std::min(document, tokens.size() - begin)));
+    writer.end_document();
+  }
   writer.finish();
 }
 

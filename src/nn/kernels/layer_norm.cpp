@@ -58,10 +58,6 @@ LayerNormOutput fused_forward(const at::Tensor& x, const at::Tensor& residual, c
   return result;
 }
 
-// Rows are cut in blocks of a size that depends on their number only; each block has its own sums, which are then added
-// in the blocks' order.
-int64_t rows_in_block(int64_t rows) { return std::max<int64_t>(32, (rows + 127) / 128); }
-
 }  // namespace
 
 LayerNormOutput layer_norm_forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,

@@ -19,6 +19,10 @@ inline int64_t rows_per_task(int64_t columns) {
   return std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, columns));
 }
 
+// Sums over rows: rows are cut in blocks of a size that depends on their number only; each block has its own sums, which
+// are then added in the blocks' order.
+inline int64_t rows_in_block(int64_t rows) { return std::max<int64_t>(32, (rows + 127) / 128); }
+
 // All elements, in row-major order without gaps.
 inline void check_dense(const at::Tensor& tensor, const char* name) {
   if (!tensor.defined() || !tensor.is_contiguous()) throw InternalError("{}: expected a contiguous tensor", name);
