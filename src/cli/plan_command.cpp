@@ -50,10 +50,7 @@ search::Ranking rank(const Question& question, const Arguments& arguments, int64
   search::Space space;
   space.devices = devices;
   space.global_batch = arguments.global_batch;
-  if (arguments.only_trainable) {
-    space.most_chunks = 1;
-    space.shards_parameters = false;
-  }
+  if (arguments.only_trainable) space.most_chunks = 1;
   search::Ranking ranking = search::rank(question.evaluator, space, arguments.top);
   if (ranking.considered == 0) {
     throw InputError(

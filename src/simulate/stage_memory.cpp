@@ -137,7 +137,7 @@ void MemoryModel::add_sharded(const spec::Strategy& strategy, int64_t layers, bo
   const double count = parameters(strategy.tensor, layers, first, last), own = count / to_double(strategy.shards());
   memory.weights = (strategy.shards_values() ? own : count) * element;
   memory.gradients = own * 4;
-  memory.optimizer = own * (compute_ == spec::Precision::fp32 ? 8 : 12);
+  memory.optimizer = strategy.offload_optimizer ? 0 : own * (compute_ == spec::Precision::fp32 ? 8 : 12);
   memory.buffers +=
       working_elements(strategy, layers, first, last) * (4 + (strategy.shards_values() ? element : 0));
 }
@@ -168,7 +168,7 @@ StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, in
     const double statics = static_bytes(strategy, count);
     memory.weights = count * element;
     memory.gradients = std::min(statics - memory.weights, count * (recipe_.bytes_fixed - 2));
-    memory.optimizer = statics - memory.weights - memory.gradients;
+    memory.optimizer = strategy.offload_optimizer ? 0 : statics - memory.weights - memory.gradients;
   }
   const double kept = to_double(layers) * saved.layer + saved.scatter + (first ? saved.embedding : 0);
   memory.activations = micro_batches_in_flight(strategy, stage) * kept + saved.rebuilt + (last ? saved.head : 0);

@@ -99,13 +99,8 @@ void read_zero_stage(Reading& reading, const std::string& name) {
   const auto stage = reading.integer(name, 0, 3);
   if (!stage) return;
   Strategy& strategy = reading.config().spec.strategy;
-  strategy.zero_stage = std::max(strategy.zero_stage, std::min<int64_t>(*stage, 1));
-  if (*stage <= 1) {
-    reading.understood(name, assignment("strategy.zero_stage", strategy.zero_stage));
-  } else {
-    reading.beyond(name, fmt::format("{} sharded too; strategy.zero_stage = 1 comes nearest",
-                                     *stage == 2 ? "gradients" : "gradients and parameters"));
-  }
+  strategy.zero_stage = std::max(strategy.zero_stage, *stage);
+  reading.understood(name, assignment("strategy.zero_stage", strategy.zero_stage));
 }
 
 void read_other_axis(Reading& reading, const std::string& name, int64_t width, const std::string& shares) {

@@ -38,20 +38,17 @@ void read_data_axes(Reading& reading, int64_t& data) {
   const auto shards = reading.integer(table + "data_parallel_shard_degree", -1, 1'000'000);
   const bool sharded = shards.value_or(-1) != 1;
   if (shards && *shards == 0) reading.refuse(table + "data_parallel_shard_degree", "-1 (what is left) or at least 1");
-  if (sharded) strategy.zero_stage = 1;
-  read_other_axis(reading, table + "data_parallel_replicate_degree", replicas, "copies of the sharded model");
+  if (sharded) strategy.zero_stage = 3;
   if (shards && *shards == -1) {
-    reading.beyond(
-        table + "data_parallel_shard_degree",
-        "parameters, gradients and optimizer sharded over all devices left (ZeRO-3); strategy.zero_stage = 1 "
-        "comes nearest");
+    reading.understood(table + "data_parallel_shard_degree", "strategy.zero_stage = 3, over all devices left");
+    read_other_axis(reading, table + "data_parallel_replicate_degree", replicas, "copies of the sharded model");
   } else if (shards) {
     data = replicas * *shards;
-    reading.beyond(table + "data_parallel_shard_degree",
-                   sharded ? fmt::format("parameters, gradients and optimizer sharded over {} devices (ZeRO-3); "
-                                         "strategy.zero_stage = 1 comes nearest",
-                                         *shards)
-                           : "1: nothing is sharded");
+    if (sharded && replicas > 1) strategy.shard_group = *shards;
+    const std::string group = strategy.shard_group > 0 ? ", " + assignment("strategy.shard_group", *shards) : "";
+    reading.understood(table + "data_parallel_shard_degree",
+                       sharded ? "strategy.zero_stage = 3" + group : "1: nothing is sharded");
+    reading.understood(table + "data_parallel_replicate_degree", fmt::format("{} copies of the shards", replicas));
   }
   if (const auto reshard = reading.text(table + "fsdp_reshard_after_forward")) {
     reading.beyond(table + "fsdp_reshard_after_forward",

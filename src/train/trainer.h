@@ -50,6 +50,9 @@ class Trainer {
   // The same for one checkpoint, which must be complete. Collective.
   void load(const std::filesystem::path& checkpoint);
 
+  // Compares all copies of parameters (train/replica_check.h); throws Failure where they differ. Collective.
+  void check_replicas(int64_t finished_steps) const;
+
   int64_t consumed_samples() const { return consumed_samples_; }
   double loss_scale() const { return loss_scale_.scale(); }
   // The config, as TOML, that the checkpoint was written under; empty where nothing was resumed.

@@ -78,7 +78,7 @@ class Enumerator {
     space.most_tensor = largest(description_.tensor, space.most_tensor);
     space.most_micro_batch = largest(description_.micro_batch, space.most_micro_batch);
     space.most_chunks = size_.only_trainable ? 1 : largest(description_.virtual_pipeline, space.most_chunks);
-    space.shards_parameters = !size_.only_trainable && allows(description_.zero_stage, 3);
+    space.shards_parameters = allows(description_.zero_stage, 3);
     return space;
   }
 
