@@ -7,6 +7,7 @@
 namespace ridgeline::cli {
 
 void add_train_command(CLI::App& program, int& exit_code);
+void add_parity_command(CLI::App& program, int& exit_code);
 void add_generate_command(CLI::App& program, int& exit_code);
 void add_evaluate_command(CLI::App& program, int& exit_code);
 void add_report_command(CLI::App& program, int& exit_code);

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   add_train_command(program, exit_code);
   add_generate_command(program, exit_code);
   add_evaluate_command(program, exit_code);
+  add_parity_command(program, exit_code);
   add_plan_command(program, exit_code);
   add_simulate_command(program, exit_code);
   add_tune_command(program, exit_code);

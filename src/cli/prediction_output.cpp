@@ -17,6 +17,7 @@ json to_json(const spec::Strategy& strategy) {
                    {"expert", 1},
                    {"zero_stage", strategy.zero_stage},
                    {"shard_group", strategy.shard_group},
+                   {"offload_optimizer", strategy.offload_optimizer},
                    {"micro_batch", strategy.micro_batch},
                    {"global_batch", strategy.global_batch},
                    {"recompute", to_string(strategy.recompute)},
@@ -68,6 +69,7 @@ std::string describe(const spec::Strategy& strategy) {
   if (strategy.sequence_parallel) text += ", sequence parallel";
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO-{}", strategy.zero_stage);
   if (strategy.shards() < strategy.data) text += fmt::format(" over {} ranks each", strategy.shards());
+  if (strategy.offload_optimizer) text += ", optimizer in host memory";
   return text;
 }
 

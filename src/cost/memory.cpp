@@ -36,11 +36,19 @@ class Account {
     const spec::FlatLayout layout = spec::make_flat_layout(parameters_, stages_, stage, tensor_rank, strategy_);
     const auto stored = [&](bool sharded) { return sharded ? layout.elements / layout.shards : layout.elements; };
     const int64_t compute_bytes = element_bytes(Element::compute, compute_);
-    const int64_t optimizer_tensors = compute_ == spec::Precision::fp32 ? 2 : 3;
+    const bool own_masters = compute_ != spec::Precision::fp32 || strategy_.offload_optimizer;
+    const int64_t optimizer = stored(strategy_.shards_optimizer()) * (own_masters ? 3 : 2) * fp32_bytes;
     Memory memory;
     memory.weights = stored(strategy_.shards_values()) * compute_bytes;
     memory.gradients = stored(strategy_.shards_gradients()) * fp32_bytes;
-    memory.optimizer = stored(strategy_.shards_optimizer()) * optimizer_tensors * fp32_bytes;
+    if (strategy_.offload_optimizer) {
+      int64_t most = 0;
+      for (const spec::FlatBucket& bucket : layout.buckets) most = std::max(most, bucket.range.size());
+      if (strategy_.shards_optimizer()) most /= layout.shards;
+      memory.host = optimizer + 2 * most * (fp32_bytes + compute_bytes);
+    } else {
+      memory.optimizer = optimizer;
+    }
     memory.buffers = layout.working_elements() * (fp32_bytes + (strategy_.shards_values() ? compute_bytes : 0));
     memory.activations = schedule::peak_in_flight(schedule_, stage) * kept(stage, tensor_rank) +
                          recomputed_activations(model_, strategy_, compute_, tensor_rank);

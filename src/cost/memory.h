@@ -7,6 +7,7 @@
 //   buffers      where the units at work are whole, with ZeRO-2 and 3: their gradients, and with ZeRO-3 their values
 //   activations  saved tensors (cost/saved_tensors.h) of as many micro-batches as the schedule has in flight at most,
 //                and what recomputation rebuilds of the one layer that is in backward
+// With strategy.offload_optimizer masters (in fp32 too) and moments lie in host memory.
 // ZeRO-1 divides the optimizer state by strategy.shards(), ZeRO-2 the gradients too, ZeRO-3 all three.
 // Parameters are counted in the flat buffers that the trainer allocates (spec/flat_layout.h), padding included.
 //
@@ -28,6 +29,7 @@ struct Memory {
   int64_t optimizer = 0;
   int64_t activations = 0;
   int64_t buffers = 0;
+  int64_t host = 0;  // of the host's memory, and not in the total: an offloaded optimizer's state and staging
   int64_t total() const { return weights + gradients + optimizer + activations + buffers; }
 };
 

@@ -1,5 +1,7 @@
 #include "optim/optimizer.h"
 
+#include <algorithm>
+
 #include "optim/gradient_norm.h"
 
 namespace ridgeline::optim {
@@ -10,13 +12,14 @@ Optimizer::Optimizer(nn::FlatParameters& parameters, const mesh::Mesh& mesh, con
       mesh_(mesh),
       settings_(settings),
       sharded_(strategy.shards_optimizer()),
-      own_masters_(parameters.kept_values().scalar_type() != at::kFloat) {
+      own_masters_(strategy.offload_optimizer || parameters.kept_values().scalar_type() != at::kFloat) {
   const spec::FlatLayout& layout = parameters.layout();
-  int64_t elements = 0;
+  int64_t elements = 0, most = 0;
   for (size_t bucket = 0; bucket < layout.buckets.size(); ++bucket) {
     const spec::Range flat = sharded_ ? share(bucket) : layout.buckets[bucket].range;
     owned_.push_back({flat, elements, {}});
     elements += flat.size();
+    most = std::max(most, flat.size());
   }
   for (const spec::FlatEntry& entry : layout.entries) {
     Owned& owned = owned_[entry.bucket];
@@ -25,7 +28,11 @@ Optimizer::Optimizer(nn::FlatParameters& parameters, const mesh::Mesh& mesh, con
     owned.ranges.push_back(
         {range.begin - owned.flat.begin, range.end - owned.flat.begin, parameters.declared(entry).decay});
   }
-  const auto options = parameters.kept_gradients().options();
+  auto options = parameters.kept_gradients().options();
+  if (strategy.offload_optimizer) {
+    staging_ = std::make_unique<HostStaging>(options.device(), parameters.kept_values().scalar_type(), most);
+    options = host_options(options.device(), at::kFloat);
+  }
   if (own_masters_) masters_ = at::zeros({elements}, options);
   first_moment_ = at::zeros({elements}, options);
   second_moment_ = at::zeros({elements}, options);
@@ -70,13 +77,36 @@ at::Tensor Optimizer::gradient_square_sum() const {
 
 void Optimizer::step(int64_t step, double learning_rate, double gradient_scale) {
   const AdamWSettings settings{learning_rate, settings_.beta1, settings_.beta2, settings_.epsilon, settings_.weight_decay};
-  for (size_t index = 0; index < owned_.size(); ++index) {
-    const spec::Range& flat = owned_[index].flat;
-    adamw_step(master(index, flat), state_part(first_moment_, index, flat), state_part(second_moment_, index, flat),
-               parameters_.gradients(bucket(index), flat), parameters_.values(bucket(index), flat), owned_[index].ranges,
-               settings, step, gradient_scale);
+  if (staging_) {
+    update_on_host(settings, step, gradient_scale);
+  } else {
+    for (size_t index = 0; index < owned_.size(); ++index) {
+      const spec::Range& flat = owned_[index].flat;
+      update(index, parameters_.gradients(bucket(index), flat), parameters_.values(bucket(index), flat), settings, step,
+             gradient_scale);
+    }
   }
   if (sharded_ && !parameters_.sharding().values) gather_parameters();
+}
+
+void Optimizer::update(size_t index, const at::Tensor& gradient, const at::Tensor& value, const AdamWSettings& settings,
+                       int64_t step, double gradient_scale) {
+  const spec::Range& flat = owned_[index].flat;
+  adamw_step(master(index, flat), state_part(first_moment_, index, flat), state_part(second_moment_, index, flat), gradient,
+             value, owned_[index].ranges, settings, step, gradient_scale);
+}
+
+void Optimizer::update_on_host(const AdamWSettings& settings, int64_t step, double gradient_scale) {
+  const auto fetch = [&](size_t index) {
+    staging_->fetch(index, parameters_.gradients(bucket(index), owned_[index].flat));
+  };
+  fetch(0);
+  for (size_t index = 0; index < owned_.size(); ++index) {
+    if (index + 1 < owned_.size()) fetch(index + 1);
+    const int64_t size = owned_[index].flat.size();
+    update(index, staging_->gradients(index, size), staging_->values(index, size), settings, step, gradient_scale);
+    staging_->store(index, parameters_.values(bucket(index), owned_[index].flat));
+  }
 }
 
 void Optimizer::gather_parameters() {

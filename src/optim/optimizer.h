@@ -3,16 +3,22 @@
 // Keeps fp32 masters (in fp32 training the parameters are their own masters) and two moments for what this rank owns: the
 // whole buffer, or with ZeRO its shard of every bucket. One fused pass updates masters and moments and writes the rounded
 // parameters; with ZeRO-1 and 2 the parameters are then gathered from all shards.
+//
+// With strategy.offload_optimizer masters and moments lie in host memory, and the update is computed there: bucket by
+// bucket gradients come and values go while the host works on another (optim/host_staging.h). On the CPU that is the same
+// code, with nothing won. Parameters are then never their own masters.
 #pragma once
 
 #include <ATen/ATen.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "mesh/mesh.h"
 #include "nn/flat_parameters.h"
 #include "optim/adamw.h"
+#include "optim/host_staging.h"
 #include "spec/train.h"
 
 namespace ridgeline::optim {
@@ -58,6 +64,9 @@ class Optimizer {
   at::Tensor master(size_t bucket, const spec::Range& flat) const;
   std::vector<StateView> views(bool only_to_save) const;
   spec::Range share(size_t bucket) const;  // of this rank when work is divided
+  void update(size_t index, const at::Tensor& gradient, const at::Tensor& value, const AdamWSettings& settings,
+              int64_t step, double gradient_scale);
+  void update_on_host(const AdamWSettings& settings, int64_t step, double gradient_scale);
   void gather_parameters();
 
   nn::FlatParameters& parameters_;
@@ -67,6 +76,7 @@ class Optimizer {
   bool own_masters_;
   std::vector<Owned> owned_;  // by bucket
   at::Tensor masters_, first_moment_, second_moment_;
+  std::unique_ptr<HostStaging> staging_;  // with offloading
 };
 
 }  // namespace ridgeline::optim

@@ -241,8 +241,14 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
   // Reads of gradients for the norm and of zeroing them; gradient, master, two moments and weight in the update.
   const double shard = parameters / to_double(strategy.shards());
   const double kept = strategy.shards_gradients() ? shard : parameters, owned = sharded ? shard : parameters;
-  const double bytes = kept * 8 + owned * 30;
-  tail.optimizer = bytes / (machine_.device.memory_gb_per_s * 1e9 * machine_.stack.optimizer_efficiency) +
+  // Offloaded, the update is bound by the host: gradients in, values out, and its own pass over the state.
+  const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
+  if (strategy.offload_optimizer) {
+    const double host = owned * (std::max(4.0, element) + 30);
+    tail.optimizer = host / (machine_.links.host_gb_per_s * 1e9);
+  }
+  const double bytes = kept * 8 + (strategy.offload_optimizer ? 0 : owned * 30);
+  tail.optimizer += bytes / (machine_.device.memory_gb_per_s * 1e9 * machine_.stack.optimizer_efficiency) +
                    machine_.stack.step_ms * 1e-3;
   return tail;
 }

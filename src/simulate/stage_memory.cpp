@@ -107,6 +107,7 @@ StageMemory MemoryModel::statics(const spec::Strategy& strategy, double paramete
   memory.weights = parameters * element() / (strategy.shards_values() ? shards : 1);
   memory.gradients = parameters * (recipe_.bytes_fixed - 2) / (strategy.shards_gradients() ? shards : 1);
   memory.optimizer = parameters * (recipe_.bytes_sharded - (is_fp32 ? 4 : 0)) / (shards_state ? shards : 1);
+  if (strategy.offload_optimizer) memory.optimizer = 0;  // in host memory
   return memory;
 }
 

@@ -125,6 +125,8 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
              "neighbours on the data axis that zero_stage shards over, with copies in the other groups (hybrid sharding); "
              "0: the whole axis",
              between(0, kMostRanks));
+  schema.key("strategy.offload_optimizer", strategy.offload_optimizer,
+             "keep masters and moments in host memory and update there; for when device memory is short");
   schema.key("strategy.micro_batch", strategy.micro_batch, "samples of one micro-batch on one data parallel replica",
              between(1, 1e6));
   schema.key("strategy.global_batch", strategy.global_batch, "samples of one optimizer step over all replicas",
@@ -204,6 +206,8 @@ void bind_training(Schema& schema, TrainingSpec& training) {
   schema.key("training.threads", training.threads,
              "CPU threads of a rank; 0: the machine's cores divided among its ranks", between(0, 4096));
   schema.key("training.log_every", training.log_every, "steps between progress lines", between(1, kMostSteps));
+  schema.key("training.check_replicas", training.check_replicas,
+             "steps between comparisons of all copies of parameters, by hash; 0: never", between(0, kMostSteps));
   schema.key("training.communication_timeout", training.communication_timeout,
              "seconds before a collective that does not end is an error",
              Interval{.low = 0, .high = 1e9, .low_open = true});

@@ -1,5 +1,6 @@
 // DeepSpeed's JSON: batch, precision, optimizer and ZeRO; it says nothing of the model.
 #include <cmath>
+#include <string_view>
 
 #include "core/error.h"
 #include "spec/foreign_formats.h"
@@ -71,8 +72,14 @@ void read_zero(Reading& reading) {
     const std::string name = zero + offload + "/device";
     const auto device = reading.text(name);
     if (!device) continue;
-    if (*device == "none") reading.ignore(name, "none: nothing leaves the device, as in Ridgeline");
-    if (*device != "none") reading.beyond(name, fmt::format("{} kept in {} memory", offload + 8, *device));
+    if (*device == "none") {
+      reading.ignore(name, "none: nothing leaves the device");
+    } else if (*device == "cpu" && std::string_view(offload) == "offload_optimizer") {
+      reading.config().spec.strategy.offload_optimizer = true;
+      reading.understood(name, "strategy.offload_optimizer = true");
+    } else {
+      reading.beyond(name, fmt::format("{} kept in {} memory", offload + 8, *device));
+    }
     reading.ignore_below(zero + offload, "how offloading goes on");
   }
   if (const auto width = reading.integer(zero + "zero_hpz_partition_size", 1, 1'000'000)) {

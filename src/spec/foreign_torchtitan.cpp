@@ -42,12 +42,18 @@ void read_data_axes(Reading& reading, int64_t& data) {
   const std::string reshard = table + "fsdp_reshard_after_forward";
   const bool stay_gathered = reading.text(reshard).value_or("") == "never";
   if (sharded) strategy.zero_stage = stay_gathered ? 2 : 3;
-  const std::string meaning = assignment("strategy.zero_stage", strategy.zero_stage);
-  read_other_axis(reading, table + "data_parallel_replicate_degree", replicas, "copies of the sharded model");
+  std::string meaning = assignment("strategy.zero_stage", strategy.zero_stage);
   reading.understood(reshard, meaning);
+  if (shards && *shards > 0) data = replicas * *shards;
+  if (shards && *shards > 0 && sharded && replicas > 1) {
+    strategy.shard_group = *shards;
+    meaning += ", " + assignment("strategy.shard_group", *shards);
+    reading.understood(table + "data_parallel_replicate_degree", fmt::format("{} copies of the shards", replicas));
+  } else {
+    read_other_axis(reading, table + "data_parallel_replicate_degree", replicas, "copies of the sharded model");
+  }
   reading.understood(table + "data_parallel_shard_degree", meaning);
   if (!shards) reading.assume(meaning + " (torchtitan shards over all devices left)");
-  if (shards && *shards > 0) data = replicas * *shards;
 }
 
 // Returns the width of the context axis.

@@ -49,6 +49,9 @@ void bind_hardware(Schema& schema, Machine& machine) {
              between(0, 1e4));
   schema.key("links.nics", links.nics, "network ports of a node", between(1, 64));
   schema.key("links.nic_gb_per_s", links.nic_gb_per_s, "of one port, GB/s (200 Gb/s are 25)", gb_per_s);
+  schema.key("links.host_gb_per_s", links.host_gb_per_s,
+             "a device's share of the link to the host and of the host's memory, GB/s; for strategy.offload_optimizer",
+             Interval{.low = 0, .high = 1e5, .low_open = true});
 }
 
 void bind_software(Schema& schema, Machine& machine) {

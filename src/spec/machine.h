@@ -34,6 +34,7 @@ struct LinkFacts {             // [links]: levels of links, from the closest to 
   int64_t domain_devices = 0;  // devices that node_gb_per_s reaches (a rack of NVLink); 0: devices_per_node
   int64_t nics = 1;            // network ports of a node
   double nic_gb_per_s = 0;     // of one of them
+  double host_gb_per_s = 25;   // a device's share of the link to the host, each way, and of the host's memory
 };
 
 struct StackFacts {  // [stack]: what programs reach

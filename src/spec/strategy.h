@@ -25,6 +25,7 @@ struct Strategy {
   int64_t zero_stage = 0;
   // Ranks of the data axis that it is sharded over, neighbours, with copies in the others; 0: the whole axis.
   int64_t shard_group = 0;
+  bool offload_optimizer = false;  // masters and moments lie in host memory, which updates them
   int64_t micro_batch = 1;   // samples of a micro-batch on one data parallel replica
   int64_t global_batch = 8;  // samples of one optimizer step over all replicas
   Recompute recompute = Recompute::none;

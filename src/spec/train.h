@@ -58,6 +58,7 @@ struct TrainingSpec {              // [training]
   std::string device = "auto";     // auto, cpu, cuda, xpu
   int64_t threads = 0;             // CPU threads of a rank; 0: the machine's cores divided among its ranks
   int64_t log_every = 1;
+  int64_t check_replicas = 0;            // steps between comparisons of all copies of parameters; 0: never
   double communication_timeout = 600.0;  // seconds before a collective that does not end is an error
 };
 

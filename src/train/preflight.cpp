@@ -37,16 +37,17 @@ std::map<std::string, std::string> values_by_key(const std::string& toml) {
 
 }  // namespace
 
-void check_memory(const spec::TrainSpec& spec, int64_t bytes_of_rank) {
+void check_memory(const spec::TrainSpec& spec, int64_t bytes_of_rank, bool on_host) {
   const auto [stage, memory] = cost::fullest_device(spec.model, spec.strategy, spec.precision.compute);
-  if (memory.total() <= bytes_of_rank) return;
+  const int64_t offloaded = on_host ? memory.host : 0, kept = memory.total() + offloaded;
+  if (kept <= bytes_of_rank) return;
   const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
   throw Failure(
-      "this does not fit: a rank of stage {} keeps {} (weights {}, gradients {}, optimizer {}, activations {}) and has "
+      "this does not fit: a rank of stage {} keeps {} (weights {}, gradients {}, optimizer {}, activations {}, buffers {}) and has "
       "{}. Use more tensor or pipeline ranks, a higher strategy.zero_stage, a smaller strategy.micro_batch or "
       "strategy.recompute; `ridgeline plan` lists strategies that fit",
-      stage, bytes(memory.total()), bytes(memory.weights), bytes(memory.gradients), bytes(memory.optimizer),
-      bytes(memory.activations), bytes(bytes_of_rank));
+      stage, bytes(kept), bytes(memory.weights), bytes(memory.gradients), bytes(memory.optimizer + offloaded),
+      bytes(memory.activations), bytes(memory.buffers), bytes(bytes_of_rank));
 }
 
 void check_before_start(const spec::TrainSpec& spec, const data::SampleSource& source) {

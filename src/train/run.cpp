@@ -148,6 +148,8 @@ bool Run::execute() {
     metrics.peak_memory = fullest_peak();
     if (evaluates_after(finished)) metrics.validation_loss = evaluate(finished);
     report_step(metrics);
+    const int64_t check = spec_.training.check_replicas;
+    if (check > 0 && finished % check == 0) trainer_.check_replicas(finished);  // before what is wrong is saved
     const int64_t every = spec_.checkpoint.every;
     if (result.stop_requested || (every > 0 && finished % every == 0)) save(finished);
     if (result.stop_requested) {

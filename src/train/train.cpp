@@ -98,7 +98,7 @@ int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& en
   device.make_current();
   const data::SampleSource source = open_data(spec);
   check_before_start(spec, source);
-  check_memory(spec, device.total_bytes() / (device.is_cpu() ? environment.local_world : 1));
+  check_memory(spec, device.total_bytes() / (device.is_cpu() ? environment.local_world : 1), device.is_cpu());
   std::optional<RunLock> lock;  // of rank 0, for all
   if (environment.rank == 0) lock.emplace(spec.training.run);
   watchdog.progress(0, "communicators");

@@ -13,6 +13,7 @@
 #include "optim/learning_rate.h"
 #include "spec/config.h"
 #include "train/checkpointing.h"
+#include "train/replica_check.h"
 
 namespace ridgeline::train {
 
@@ -110,6 +111,11 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
     if (unit_shards_) unit_shards_->values_changed();
   }
   return result;
+}
+
+void Trainer::check_replicas(int64_t finished_steps) const {
+  const c10::InferenceMode no_autograd;
+  train::check_replicas(*parameters_, mesh_, finished_steps);
 }
 
 double Trainer::evaluate(int64_t samples) {

@@ -52,6 +52,8 @@ class Trainer {
 
   // Takes the weights of a folder in Hugging Face's form in place of the initial ones. Collective.
   void start_from(const std::filesystem::path& folder);
+  // Compares all copies of parameters (train/replica_check.h); throws Failure where they differ. Collective.
+  void check_replicas(int64_t finished_steps) const;
 
   int64_t consumed_samples() const { return consumed_samples_; }
   double loss_scale() const { return loss_scale_.scale(); }

@@ -121,6 +121,7 @@ TEST_F(Config, EveryFieldIsWritten) {
       [](TrainSpec& s) { s.strategy.virtual_pipeline = 2; },
       [](TrainSpec& s) { s.strategy.zero_stage = 1; },
       [](TrainSpec& s) { s.strategy.shard_group = 1; },
+      [](TrainSpec& s) { s.strategy.offload_optimizer = true; },
       [](TrainSpec& s) { s.strategy.micro_batch = 5; },
       [](TrainSpec& s) { s.strategy.global_batch = 5; },
       [](TrainSpec& s) { s.strategy.recompute = Recompute::selective; },
@@ -154,6 +155,7 @@ TEST_F(Config, EveryFieldIsWritten) {
       [](TrainSpec& s) { s.training.device = "cpu"; },
       [](TrainSpec& s) { s.training.threads = 5; },
       [](TrainSpec& s) { s.training.log_every = 5; },
+      [](TrainSpec& s) { s.training.check_replicas = 5; },
       [](TrainSpec& s) { s.training.communication_timeout = 5; },
   };
   TrainSpec bound;

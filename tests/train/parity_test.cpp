@@ -20,8 +20,8 @@ using spec::ScheduleKind;
 // A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
 struct Layout {
   int64_t tensor, pipeline, data;
-  // Of: sp, zero (1), zero2, zero3, hybrid (shards over two ranks), gpipe, selective, full, mb2, untied, dropout,
-  // documents, uneven, tiny_buckets, bf16, fp16, gloo (instead of shared memory); or a family of spec/families.h.
+  // Of: sp, zero (1), zero2, zero3, hybrid (shards over two ranks), offload, gpipe, selective, full, mb2, untied,
+  // dropout, documents, uneven, tiny_buckets, bf16, fp16, gloo (instead of shared memory); or a family of spec/families.h.
   std::string switches;
 
   std::string family() const {
@@ -45,6 +45,7 @@ spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
   spec.strategy.sequence_parallel = layout.has("sp");
   spec.strategy.zero_stage = layout.has("zero3") ? 3 : layout.has("zero2") ? 2 : layout.has("zero") ? 1 : 0;
   spec.strategy.shard_group = layout.has("hybrid") ? 2 : 0;
+  spec.strategy.offload_optimizer = layout.has("offload");
   if (layout.has("gpipe")) spec.strategy.schedule = ScheduleKind::gpipe;
   if (layout.has("selective")) spec.strategy.recompute = Recompute::selective;
   if (layout.has("full")) spec.strategy.recompute = Recompute::full;
@@ -148,7 +149,7 @@ Layout random_layout(std::mt19937_64& random) {
   if (layout.data <= 4 && coin()) words.push_back("mb2");
   const std::vector<std::string> recompute = {"", "selective", "full"};
   words.push_back(recompute[random() % 3]);
-  for (const char* word : {"untied", "dropout", "tiny_buckets"}) {
+  for (const char* word : {"untied", "dropout", "tiny_buckets", "offload"}) {
     if (coin()) words.push_back(word);
   }
   for (const std::string& word : words) layout.switches += word.empty() ? "" : (layout.switches.empty() ? "" : " ") + word;
@@ -210,7 +211,8 @@ INSTANTIATE_TEST_SUITE_P(
         Layout{4, 1, 2, "zero3"}, Layout{2, 2, 2, "zero2 sp selective"}, Layout{2, 2, 2, "zero3 sp dropout"},
         Layout{2, 2, 2, "zero3 sp full gpipe untied"}, Layout{1, 1, 4, "zero hybrid"}, Layout{1, 1, 4, "zero2 hybrid"},
         Layout{1, 1, 4, "zero3 hybrid"}, Layout{1, 1, 8, "zero3 hybrid untied"}, Layout{1, 2, 4, "zero3 hybrid gpipe"},
-        Layout{2, 1, 4, "zero3 hybrid sp full"}, Layout{2, 1, 4, "zero hybrid sp"}, Layout{1, 2, 4, "zero2 hybrid"}),
+        Layout{2, 1, 4, "zero3 hybrid sp full"}, Layout{2, 1, 4, "zero hybrid sp"}, Layout{1, 2, 4, "zero2 hybrid"},
+        Layout{1, 1, 1, "offload"}, Layout{1, 1, 2, "zero3 offload"}, Layout{2, 2, 2, "zero sp offload tiny_buckets"}),
     [](const auto& info) { return info.param.name(); });
 // Every family on the tensor axis with and without sequence parallelism, on stages, replicas and shards, and on all.
 std::vector<Layout> family_layouts() {
@@ -245,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(LowPrecision, ParityTest,
                                          Layout{2, 2, 2, "bf16 sp zero"}, Layout{2, 1, 2, "fp16 zero"},
                                          Layout{1, 2, 2, "fp16 selective"}, Layout{2, 2, 1, "fp16 sp gpipe"},
                                          Layout{2, 2, 2, "bf16 zero3 sp"}, Layout{1, 1, 4, "bf16 zero2 hybrid"},
-                                         Layout{1, 2, 2, "fp16 zero3 full"},
+                                         Layout{1, 2, 2, "fp16 zero3 full"}, Layout{1, 1, 2, "bf16 zero2 offload"},
                                          Layout{2, 1, 2, "bf16 sp zero qwen3"}, Layout{1, 2, 1, "fp16 llama3"}),
                          [](const auto& info) { return info.param.name(); });
 

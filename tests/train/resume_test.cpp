@@ -20,6 +20,7 @@ struct Case {
   int64_t ranks, tensor, pipeline, zero, tied;
   int64_t other_ranks, other_tensor, other_pipeline, other_zero;
   std::string family = "gpt";
+  bool offload = false;
 };
 
 class ResumeTest : public testing::TestWithParam<Case> {
@@ -40,6 +41,7 @@ class ResumeTest : public testing::TestWithParam<Case> {
     spec.strategy.tensor = c.tensor;
     spec.strategy.pipeline = c.pipeline;
     spec.strategy.zero_stage = c.zero;
+    spec.strategy.offload_optimizer = c.offload;
     spec.strategy.bucket_mib = 0.05;
     return spec;
   }
@@ -85,6 +87,7 @@ TEST_P(ResumeTest, InAnotherLayoutEqualsToRounding) {
   other.strategy.sequence_parallel = c.other_tensor > 1;
   other.strategy.pipeline = c.other_pipeline;
   other.strategy.zero_stage = c.other_zero;
+  other.strategy.offload_optimizer = false;
   const History actual = continued(other, c.other_ranks);
   const double bound = c.precision == spec::Precision::fp32 ? 1e-5 : 3e-2;
   for (int64_t step = kSaved; step < kSteps; ++step) {
@@ -107,7 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"zero2_to_zero3_fp16", spec::Precision::fp16, 2, 1, 1, 2, 0, 8, 1, 2, 3},
                     Case{"llama3", spec::Precision::fp32, 4, 2, 1, 1, 0, 2, 1, 2, 0, "llama3"},
                     Case{"qwen3", spec::Precision::bf16, 4, 2, 2, 0, 1, 4, 4, 1, 0, "qwen3"},
-                    Case{"biased", spec::Precision::fp32, 2, 1, 2, 0, 0, 4, 2, 1, 1, "biased"}),
+                    Case{"biased", spec::Precision::fp32, 2, 1, 2, 0, 0, 4, 2, 1, 1, "biased"},
+                    Case{"offloaded", spec::Precision::fp32, 4, 2, 1, 3, 1, 2, 1, 2, 0, "gpt", true}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Resume, OfAnotherModelNamesTensorAndShapes) {

@@ -40,7 +40,7 @@ class ShardingTest : public testing::Test {
       const cost::Memory memory = cost::device_memory(spec.model, spec.strategy, spec.precision.compute, stage,
                                                       rank % spec.strategy.tensor);
       measured.static_bytes += static_cast<double>(memory.weights + memory.gradients + memory.optimizer) / count;
-      measured.buffers += static_cast<double>(memory.buffers) / count;
+      measured.buffers += static_cast<double>(memory.buffers + memory.host) / count;  // the host is the device here
       measured.activations += static_cast<double>(memory.activations) / count;
     }
     const int64_t before = platform::counted_bytes();
@@ -86,6 +86,21 @@ TEST_F(ShardingTest, ZeroStageThreeFallsAsOneOverN) {
   for (const int64_t ranks : {2, 4, 8}) {
     const Measured measured = measure(spec, ranks);
     EXPECT_NEAR((measured.built - measured.buffers) * static_cast<double>(ranks) / whole, 1.0, 0.05) << ranks << " ranks";
+  }
+}
+
+TEST_F(ShardingTest, AnOffloadedOptimizerLiesInHostMemory) {
+  for (const auto precision : {spec::Precision::fp32, spec::Precision::bf16}) {
+    for (const int64_t zero : {0, 1, 3}) {
+      spec::TrainSpec spec = wide_spec(data());
+      spec.precision.compute = precision;
+      spec.strategy.zero_stage = zero;
+      spec.strategy.offload_optimizer = true;
+      const Measured measured = measure(spec, 2);
+      EXPECT_NEAR(measured.built / (measured.static_bytes + measured.buffers), 1.0, 0.01) << "zero_stage " << zero;
+      spec::derive_data(spec.strategy, spec.model, 2);
+      EXPECT_EQ(cost::device_memory(spec.model, spec.strategy, precision, 0, 0).optimizer, 0);
+    }
   }
 }
 

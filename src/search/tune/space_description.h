@@ -46,7 +46,7 @@ struct StudySize {
   int64_t devices = 1;
   int64_t devices_per_node = 1;  // for constraints on `nodes`
   int64_t global_batch = 1;
-  bool only_trainable = false;  // what `ridgeline train` runs: no interleaving, no ZeRO-3
+  bool only_trainable = false;  // what `ridgeline train` runs: no interleaving
 };
 
 // Throws InputError (naming the key of [space]) where nothing is legal, or more than kMostPoints are.
