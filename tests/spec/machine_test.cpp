@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "source_folder.h"
 
 namespace ridgeline::spec {
 namespace {
