@@ -3,7 +3,7 @@
 # Sourced; messages.sh comes first. On other systems the user's own packages have to do, and CMake says what it misses.
 build_packages=(g++ cmake ninja-build ccache mold pkg-config python3 python3-venv ca-certificates
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libsqlite3-dev zlib1g-dev
-  libgtest-dev libgmock-dev libbenchmark-dev)
+  libeigen3-dev libgtest-dev libgmock-dev libbenchmark-dev)
 test_packages=(openmpi-bin mpich)
 corpus_packages=(bible-kjv)
 

@@ -17,6 +17,7 @@ void add_plan_command(CLI::App& program, int& exit_code);
 void add_simulate_command(CLI::App& program, int& exit_code);
 void add_tune_command(CLI::App& program, int& exit_code);
 void add_validate_command(CLI::App& program, int& exit_code);
+void add_calibrate_command(CLI::App& program, int& exit_code);
 void add_data_command(CLI::App& program, int& exit_code);
 void add_checkpoint_command(CLI::App& program, int& exit_code);
 

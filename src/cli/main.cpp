@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   add_simulate_command(program, exit_code);
   add_tune_command(program, exit_code);
   add_validate_command(program, exit_code);
+  add_calibrate_command(program, exit_code);
   add_data_command(program, exit_code);
   add_checkpoint_command(program, exit_code);
   add_report_command(program, exit_code);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "simulate/shape_factor.h"
 
 namespace ridgeline::simulate {
 namespace {
@@ -44,11 +45,8 @@ double ring_bytes_per_second(const spec::Machine& machine, const Group& group) {
   return where.per_node > 1 ? std::min(node, network) : network;
 }
 
-}  // namespace
-
-double collective_seconds(const spec::Machine& machine, cost::MessageKind kind, double bytes, const Group& group) {
-  if (group.size <= 1) return 0;
-  if (kind == cost::MessageKind::send) return send_seconds(machine, bytes, group.stride);
+// By the formulas alone, without the machine's table of shapes.
+double formula_seconds(const spec::Machine& machine, cost::MessageKind kind, double bytes, const Group& group) {
   const spec::StackFacts& stack = machine.stack;
   const Placing where = place(machine, group);
   const double n = static_cast<double>(group.size), k = static_cast<double>(where.nodes);
@@ -78,7 +76,7 @@ double collective_seconds(const spec::Machine& machine, cost::MessageKind kind, 
   throw InternalError("MessageKind {}", static_cast<int>(kind));
 }
 
-double send_seconds(const spec::Machine& machine, double bytes, int64_t distance) {
+double send_formula_seconds(const spec::Machine& machine, double bytes, int64_t distance) {
   const spec::StackFacts& stack = machine.stack;
   const double start = stack.collective_us * kMicro;
   if (distance < machine.links.pair_devices) {
@@ -90,6 +88,21 @@ double send_seconds(const spec::Machine& machine, double bytes, int64_t distance
            bytes / (machine.links.node_gb_per_s * kGiga * stack.node_efficiency);
   }
   return start + stack.network_latency_us * kMicro + bytes / (network_share(machine) * stack.message_efficiency);
+}
+
+}  // namespace
+
+double collective_seconds(const spec::Machine& machine, cost::MessageKind kind, double bytes, const Group& group) {
+  if (group.size <= 1) return 0;
+  if (kind == cost::MessageKind::send) return send_seconds(machine, bytes, group.stride);
+  return formula_seconds(machine, kind, bytes, group) *
+         collective_factor(machine.shapes, kind, group.size, place(machine, group).per_node, bytes);
+}
+
+double send_seconds(const spec::Machine& machine, double bytes, int64_t distance) {
+  const int64_t on_node = distance < machine.domain_devices() ? 2 : 1;
+  return send_formula_seconds(machine, bytes, distance) *
+         collective_factor(machine.shapes, cost::MessageKind::send, 2, on_node, bytes);
 }
 
 }  // namespace ridgeline::simulate

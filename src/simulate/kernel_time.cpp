@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "simulate/shape_factor.h"
 
 namespace ridgeline::simulate {
 namespace {
@@ -48,8 +49,9 @@ double kernel_seconds(const spec::Machine& machine, spec::Precision compute, con
     case cost::KernelKind::product: {
       const double batch = static_cast<double>(kernel.batch), m = static_cast<double>(kernel.m),
                    n = static_cast<double>(kernel.n), k = static_cast<double>(kernel.k);
-      arithmetic =
-          2 * batch * m * n * k / (peak * product_efficiency(machine, kernel.batch, kernel.m, kernel.n, kernel.k));
+      arithmetic = 2 * batch * m * n * k /
+                   (peak * product_efficiency(machine, kernel.batch, kernel.m, kernel.n, kernel.k)) *
+                   product_factor(machine.shapes, kernel.batch, kernel.m, kernel.n, kernel.k);
       bytes += batch * (m * k + k * n + m * n) * element;
       break;
     }

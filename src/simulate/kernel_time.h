@@ -4,6 +4,7 @@
 //   efficiency = product_efficiency * k / (k + half_depth) * t / (t + half_tokens) * fill,   t = min(m, n)
 // fill is the share of the tiles' area that holds results in the waves that the compute units run, for the best of a
 // few tile sizes (smaller tiles load more operands and reach less). The constants are the stack's (spec/machine.h).
+// What the machine's table of shapes says (simulate/shape_factor.h) is multiplied to the time of the FLOPs.
 #pragma once
 
 #include <vector>

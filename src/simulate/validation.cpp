@@ -92,6 +92,10 @@ class Evaluators {
   std::map<Key, Evaluator> known_;
 };
 
+Prediction predict(Evaluator& evaluator, const MeasuredRun& run) {
+  return evaluator.predict(cost::with_stages(run.strategy, run.model, evaluator.recipe()));
+}
+
 }  // namespace
 
 Accuracy accuracy_of(const std::string& source, int64_t rows, const std::vector<double>& errors) {
@@ -123,12 +127,19 @@ std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, co
     if (validated.run.why_not.empty()) {
       auto found = machines.find(name);
       if (found == machines.end()) found = machines.emplace(name, spec::load_machine(name)).first;
-      Evaluator& evaluator = evaluators.of(run, found->second);
-      spec::Strategy strategy = run.strategy;
-      strategy = cost::with_stages(strategy, run.model, evaluator.recipe());
-      validated.prediction = evaluator.predict(strategy);
+      validated.prediction = predict(evaluators.of(run, found->second), run);
     }
     result.push_back(std::move(validated));
+  }
+  return result;
+}
+
+std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, const spec::Machine& machine) {
+  Evaluators evaluators;
+  std::vector<ValidatedRun> result;
+  for (const MeasuredRun& run : runs) {
+    result.push_back({run, std::nullopt});
+    if (run.why_not.empty()) result.back().prediction = predict(evaluators.of(run, machine), run);
   }
   return result;
 }

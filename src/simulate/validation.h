@@ -35,6 +35,8 @@ Accuracy accuracy_of(const std::string& source, int64_t rows, const std::vector<
 
 // `machine`: name or path for all rows; empty: the one that each row names.
 std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, const std::string& machine);
+// On one machine, whatever the rows name.
+std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, const spec::Machine& machine);
 
 // One for each source in order of appearance, the last one for "all".
 std::vector<Accuracy> accuracies(const std::vector<ValidatedRun>& runs);

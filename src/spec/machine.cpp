@@ -154,14 +154,46 @@ std::string find_file(const std::string& name) {
 
 Machine load(const std::string& name, int depth);
 
+// The lists of [shapes] as they stand in a file; none given: those of the base stay.
+struct ShapeWords {
+  std::vector<std::string> products, collectives;
+};
+
+void bind_shapes(Schema& schema, ShapeWords& words) {
+  schema.table("shapes", "Rates of single shapes that were measured or fitted");
+  schema.words("shapes.products", words.products,
+               "\"BATCH x M x N x K: FACTOR\": time of a product over the formula's");
+  schema.words("shapes.collectives", words.collectives, "\"KIND RANKS (RANKS a node) BYTES: FACTOR\"");
+}
+
+void take_shapes(const ShapeWords& words, const std::string& file, ShapeRates& rates) {
+  const auto read = [&file](const char* key, const std::vector<std::string>& lines, auto& target, auto parse) {
+    if (lines.empty()) return;
+    target.clear();
+    for (const std::string& line : lines) {
+      try {
+        target.push_back(parse(line));
+      } catch (const InputError& error) {
+        throw InputError("{}: shapes.{}: {}", file, key, error.what());
+      }
+    }
+  };
+  read("products", words.products, rates.products, parse_product_rate);
+  read("collectives", words.collectives, rates.collectives, parse_collective_rate);
+}
+
 // Reads `text` on top of what its base says: defaults of the second reading are the base's figures.
 Machine parse(const std::string& text, const std::string& file_name, int depth) {
   Machine machine;
+  ShapeWords shapes;
   {
     Schema schema;
-    bind(schema, machine).read_text(text, file_name);
+    bind(schema, machine);
+    bind_shapes(schema, shapes);
+    schema.read_text(text, file_name);
     schema.apply();
   }
+  take_shapes(shapes, file_name, machine.shapes);
   if (machine.base.empty()) {
     check(machine, file_name);
     return machine;
@@ -172,8 +204,12 @@ Machine parse(const std::string& text, const std::string& file_name, int depth) 
   }
   Machine derived = load(machine.base, depth + 1);
   Schema schema;
-  bind(schema, derived).read_text(text, file_name);
+  bind(schema, derived);
+  ShapeWords own;
+  bind_shapes(schema, own);
+  schema.read_text(text, file_name);
   schema.apply();
+  take_shapes(own, file_name, derived.shapes);
   check(derived, file_name);
   return derived;
 }

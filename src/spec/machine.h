@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "spec/shape_rates.h"
 #include "spec/train.h"
 
 namespace ridgeline::spec {
@@ -84,6 +85,7 @@ struct Machine {
   LinkFacts links;
   StackFacts stack;
   ReserveFacts reserve;
+  ShapeRates shapes;  // [shapes]
 
   double peak_flops(Precision compute) const;
   double node_network_gb_per_s() const { return static_cast<double>(links.nics) * links.nic_gb_per_s; }

@@ -13,6 +13,7 @@
 #include "checkpoint/step_folder.h"
 #include "checkpoint/writer.h"
 #include "cli/in_folder.h"
+#include "source_folder.h"
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/in_folder.h"
+#include "source_folder.h"
 
 namespace {
 

@@ -11,6 +11,7 @@
 #include "search/tune/dominance.h"
 #include "search/tune/guesses.h"
 #include "search/tune/space_description.h"
+#include "source_folder.h"
 
 namespace ridgeline::search {
 namespace {

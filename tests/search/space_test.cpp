@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "search/best.h"
+#include "source_folder.h"
 
 namespace ridgeline::search {
 namespace {

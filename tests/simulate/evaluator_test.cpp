@@ -10,6 +10,7 @@
 #include "cost/memory.h"
 #include "cost/stages.h"
 #include "simulate/validation.h"
+#include "source_folder.h"
 
 namespace ridgeline::simulate {
 namespace {

@@ -1,5 +1,6 @@
 // The recorded memory of stages on Frontier and LUMI.
 #include "simulate/measured_memory.h"
+#include "source_folder.h"
 
 #include <gtest/gtest.h>
 

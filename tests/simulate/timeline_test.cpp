@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "schedule/replay.h"
 #include "simulate/evaluator.h"
+#include "source_folder.h"
 
 namespace ridgeline::simulate {
 namespace {

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "source_folder.h"
 
 namespace ridgeline::spec {
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "source_folder.h"
 #include "spec/foreign_config.h"
 
 namespace ridgeline::spec {

@@ -1,6 +1,7 @@
 // config.json of transformers: shapes, and what is refused.
 #include <gmock/gmock.h>
 
+#include "source_folder.h"
 #include "spec/config.h"
 #include "spec/foreign_fixture.h"
 #include "spec/parameters.h"

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "source_folder.h"
 #include "spec/device_peaks.h"
 
 namespace ridgeline::spec {
