@@ -25,7 +25,6 @@ struct Arguments {
   int64_t sequence = 0;
   size_t top = 10;
   std::string write;
-  bool only_trainable = false;
   bool wants_json = false;
 };
 
@@ -50,10 +49,6 @@ search::Ranking rank(const Question& question, const Arguments& arguments, int64
   search::Space space;
   space.devices = devices;
   space.global_batch = arguments.global_batch;
-  if (arguments.only_trainable) {
-    space.most_chunks = 1;
-    space.shards_parameters = false;
-  }
   search::Ranking ranking = search::rank(question.evaluator, space, arguments.top);
   if (ranking.considered == 0) {
     throw InputError(
@@ -106,26 +101,22 @@ json changes_that_fit(const Question& question, const Arguments& arguments, int6
 }
 
 void write_config(const Arguments& arguments, const Question& question, const search::Ranking& ranking) {
-  for (const simulate::Prediction& prediction : ranking.best) {
-    if (!search::is_trainable(prediction.strategy, question.model)) continue;
-    spec::TrainSpec train = question.train;
-    train.model = question.model;
-    train.strategy = prediction.strategy;
-    train.precision.compute = spec::Precision::bf16;
-    if (train.data.path.empty()) train.data.path = "corpus";
-    const std::string head = fmt::format(
-        "# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n", arguments.model,
-        question.machine.name, describe(prediction.strategy), format_duration(prediction.step_seconds));
-    write_whole_file(arguments.write, head + spec::to_toml(train));
-    return;
-  }
-  throw InputError("--write {}: none of the best {} strategies can be trained yet; add --trainable", arguments.write,
-                   ranking.best.size());
+  spec::require_trainable(question.model);
+  const simulate::Prediction& best = ranking.best.front();
+  spec::TrainSpec train = question.train;
+  train.model = question.model;
+  train.strategy = best.strategy;
+  train.precision.compute = spec::Precision::bf16;
+  if (train.data.path.empty()) train.data.path = "corpus";
+  const std::string head =
+      fmt::format("# {} on {}: {}\n# Predicted: {} a step. Set data.path and training.* before you train.\n\n",
+                  arguments.model, question.machine.name, describe(best.strategy), format_duration(best.step_seconds));
+  write_whole_file(arguments.write, head + spec::to_toml(train));
 }
 
 json entry(const simulate::Prediction& prediction, const Question& question) {
   json document = to_json(prediction);
-  document["trainable"] = search::is_trainable(prediction.strategy, question.model);
+  document["trainable"] = search::is_trainable(question.model);
   return document;
 }
 
@@ -170,8 +161,7 @@ int plan_devices(const Arguments& arguments, Question& question, int64_t devices
   fmt::print("\n{}", prediction_header());
   for (const auto& prediction : ranking.best) {
     std::string line = prediction_line(prediction);
-    if (!search::is_trainable(prediction.strategy, question.model))
-      line.insert(line.size() - 1, " (not trainable yet)");
+    if (!search::is_trainable(question.model)) line.insert(line.size() - 1, " (not trainable yet)");
     fmt::print("{}", line);
   }
   const simulate::Prediction& best = ranking.best.front();
@@ -236,8 +226,7 @@ void add_plan_command(CLI::App& program, int& exit_code) {
   command->add_option("--sequence", arguments->sequence, "tokens of a sample; else the model's")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000'000}));
   command->add_option("--top", arguments->top, "how many strategies to show")->check(CLI::Range(1, 10000));
-  command->add_flag("--trainable", arguments->only_trainable, "only strategies that `train` runs");
-  command->add_option("--write", arguments->write, "write the best trainable strategy as a config for `train`");
+  command->add_option("--write", arguments->write, "write the best strategy as a config for `train`");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->footer(
       "Without --nodes or --devices: devices against time.\n"

@@ -120,10 +120,9 @@ Ranking rank(const simulate::Evaluator& evaluator, const Space& space, size_t ke
   return rankers[0].finish();
 }
 
-bool is_trainable(const spec::Strategy& strategy, const spec::ModelSpec& model) {
+bool is_trainable(const spec::ModelSpec& model) {
   try {
     spec::require_trainable(model);
-    spec::require_trainable(strategy);
   } catch (const InputError&) {
     return false;
   }

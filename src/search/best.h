@@ -28,7 +28,7 @@ struct Ranking {
 // `evaluator` is copied for each thread; 0 threads: one for each core.
 Ranking rank(const simulate::Evaluator& evaluator, const Space& space, size_t keep, int threads = 0);
 
-// Whether `train` can run it: the model's family and the schedule.
-bool is_trainable(const spec::Strategy& strategy, const spec::ModelSpec& model);
+// Whether `train` can run a model of this family; it runs every strategy.
+bool is_trainable(const spec::ModelSpec& model);
 
 }  // namespace ridgeline::search

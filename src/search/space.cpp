@@ -18,6 +18,8 @@ std::vector<Form> forms(const Space& space, const spec::ModelSpec& model, const 
   std::vector<Form> result = {{ScheduleKind::one_f_one_b, 1}};
   if (cut.pipeline == 1) return result;
   result.push_back({ScheduleKind::gpipe, 1});
+  result.push_back({ScheduleKind::zero_bubble, 1});
+  if (model.layers % (2 * cut.pipeline) == 0) result.push_back({ScheduleKind::zero_bubble_v, 2});
   if (micro_batches % cut.pipeline != 0 || model.layers % cut.pipeline != 0) return result;
   for (int64_t chunks = 2; chunks <= space.most_chunks; ++chunks) {
     if ((model.layers / cut.pipeline) % chunks == 0) result.push_back({ScheduleKind::one_f_one_b, chunks});

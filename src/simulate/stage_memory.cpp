@@ -1,9 +1,12 @@
 #include "simulate/stage_memory.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cost/memory.h"
 #include "cost/saved_tensors.h"
+#include "cost/step_schedule.h"
+#include "schedule/check.h"
 #include "spec/parameters.h"
 
 namespace ridgeline::simulate {
@@ -52,6 +55,9 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) cons
       (unit == spec::layer_unit(0) ? saved.layer : saved.head) += bytes;
     }
   }
+  for (const cost::SavedTensor& tensor : cost::deferred_tensors(model_, strategy, spec::layer_unit(0))) {
+    saved.deferred += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
+  }
   saved.rebuilt = to_double(cost::recomputed_activations(model_, strategy, compute_, 0));
   // Gradients on their way through a layer: of the stream, and of the widest product's result and input.
   const double rows = to_double(strategy.micro_batch * model_.sequence);
@@ -84,6 +90,7 @@ MemoryModel::Saved MemoryModel::published_saved(const spec::Strategy& strategy) 
       saved.rebuilt = whole - saved.layer;
       break;
   }
+  saved.deferred = whole - attention;  // input and gradient of each product: about as much
   if (recipe_.scatters_messages && strategy.pipeline > 1) saved.scatter = 2 * stream / t;
   saved.head = 4 * stream;
   saved.embedding = stream * recipe_.embedding_bytes;
@@ -107,6 +114,26 @@ double MemoryModel::micro_batches_in_flight(const spec::Strategy& strategy, int6
   // Chunks ahead of the first backward (Narayanan et al. 2021, section 2.2.2), each a share of the stage's layers.
   const double v = to_double(strategy.virtual_pipeline);
   return std::min(m, ((v - 1) * p + 2 * (behind - 1) + 1) / v);
+}
+
+double MemoryModel::saved_bytes(const spec::Strategy& strategy, int64_t stage, double kept, double deferred) {
+  if (!strategy.schedule_file.empty()) {
+    auto file = files_.find(strategy.schedule_file);
+    if (file == files_.end()) {
+      file = files_.emplace(strategy.schedule_file, cost::step_schedule(model_, strategy)).first;
+    }
+    const double chunks = to_double(strategy.virtual_pipeline);
+    const schedule::Kept chunk{std::llround(kept / chunks), std::llround(deferred / chunks)};
+    const std::vector<schedule::Kept> of_chunk(file->second.chunks_per_stage, chunk);
+    return to_double(schedule::peak_kept(file->second, stage, of_chunk));
+  }
+  const double m = to_double(strategy.micro_batches()), p = to_double(strategy.pipeline);
+  if (!strategy.splits_backward()) return micro_batches_in_flight(strategy, stage) * kept;
+  const double most = std::min(m, p);
+  if (strategy.is_vee()) return most * std::max(kept, deferred);  // at most (schedule/zero_bubble_v.cpp)
+  // ZB-H1: before a backward for the input, or between it and the weights' one that follows.
+  const double before = std::min(m, p - to_double(stage));
+  return std::max(before * kept + (most - before) * deferred, (before - 1) * kept + (most - before + 1) * deferred);
 }
 
 double MemoryModel::static_bytes(const spec::Strategy& strategy, double parameters) const {
@@ -138,8 +165,7 @@ void MemoryModel::add_sharded(const spec::Strategy& strategy, int64_t layers, bo
   memory.weights = (strategy.shards_values() ? own : count) * element;
   memory.gradients = own * 4;
   memory.optimizer = own * (compute_ == spec::Precision::fp32 ? 8 : 12);
-  memory.buffers +=
-      working_elements(strategy, layers, first, last) * (4 + (strategy.shards_values() ? element : 0));
+  memory.buffers += working_elements(strategy, layers, first, last) * (4 + (strategy.shards_values() ? element : 0));
 }
 
 double MemoryModel::reserve(const spec::Strategy& strategy) const {
@@ -149,7 +175,7 @@ double MemoryModel::reserve(const spec::Strategy& strategy) const {
 }
 
 StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, int64_t layers) {
-  const bool first = stage == 0, last = stage == strategy.pipeline - 1;
+  const bool first = stage == 0, last = stage == strategy.head_stage();
   const double count = parameters(strategy.tensor, layers, first, last);
   const Saved& saved = this->saved(strategy);
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
@@ -171,7 +197,8 @@ StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, in
     memory.optimizer = statics - memory.weights - memory.gradients;
   }
   const double kept = to_double(layers) * saved.layer + saved.scatter + (first ? saved.embedding : 0);
-  memory.activations = micro_batches_in_flight(strategy, stage) * kept + saved.rebuilt + (last ? saved.head : 0);
+  memory.activations =
+      saved_bytes(strategy, stage, kept, to_double(layers) * saved.deferred) + saved.rebuilt + (last ? saved.head : 0);
   memory.buffers += saved.transient + recipe_.bucket_elements * recipe_.gradient_bytes;
   if (recipe_.keeps_unsharded_gradients && strategy.zero_stage >= 1 && strategy.zero_stage < 3) {
     memory.buffers += count * recipe_.gradient_bytes * (1 - 1 / to_double(strategy.data));

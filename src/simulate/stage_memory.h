@@ -8,9 +8,11 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "cost/recipe.h"
+#include "schedule/actions.h"
 #include "simulate/prediction.h"
 #include "spec/machine.h"
 #include "spec/model.h"
@@ -43,18 +45,22 @@ class MemoryModel {
   };
   struct Saved {
     double layer = 0, embedding = 0, head = 0, rebuilt = 0, scatter = 0, transient = 0;
+    double deferred = 0;  // of a layer, between the halves of a split backward
   };
   const Elements& elements(int64_t tensor);
   const Saved& saved(const spec::Strategy& strategy);
   Saved count_saved(const spec::Strategy& strategy) const;
   Saved published_saved(const spec::Strategy& strategy) const;
   static double micro_batches_in_flight(const spec::Strategy& strategy, int64_t stage);
+  // Saved tensors at the stage's peak, of micro-batches that keep `kept` before and `deferred` after the first half.
+  double saved_bytes(const spec::Strategy& strategy, int64_t stage, double kept, double deferred);
 
   spec::ModelSpec model_;
   spec::Machine machine_;
   spec::Precision compute_;
   cost::Recipe recipe_;
   std::map<int64_t, Elements> elements_;
+  std::map<std::string, schedule::Schedule> files_;  // schedules of strategies that name a file
   std::map<std::tuple<int64_t, bool, int64_t, int>, Saved> saved_;
 };
 

@@ -42,11 +42,12 @@ void check_memory(const spec::TrainSpec& spec, int64_t bytes_of_rank) {
   if (memory.total() <= bytes_of_rank) return;
   const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
   throw Failure(
-      "this does not fit: a rank of stage {} keeps {} (weights {}, gradients {}, optimizer {}, activations {}) and has "
+      "this does not fit: a rank of stage {} keeps {} (weights {}, gradients {}, optimizer {}, activations {}, "
+      "messages {}) and has "
       "{}. Use more tensor or pipeline ranks, a higher strategy.zero_stage, a smaller strategy.micro_batch or "
       "strategy.recompute; `ridgeline plan` lists strategies that fit",
       stage, bytes(memory.total()), bytes(memory.weights), bytes(memory.gradients), bytes(memory.optimizer),
-      bytes(memory.activations), bytes(bytes_of_rank));
+      bytes(memory.activations), bytes(memory.messages), bytes(bytes_of_rank));
 }
 
 void check_before_start(const spec::TrainSpec& spec, const data::SampleSource& source) {

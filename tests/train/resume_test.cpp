@@ -18,6 +18,8 @@ struct Case {
   spec::Precision precision;
   int64_t ranks, tensor, pipeline, zero, tied;
   int64_t other_ranks, other_tensor, other_pipeline, other_zero;
+  int64_t chunks = 1, other_chunks = 1;
+  spec::ScheduleKind schedule = spec::ScheduleKind::one_f_one_b, other_schedule = spec::ScheduleKind::one_f_one_b;
 };
 
 class ResumeTest : public testing::TestWithParam<Case> {
@@ -36,6 +38,8 @@ class ResumeTest : public testing::TestWithParam<Case> {
     spec.precision.loss_scale_window = 3;  // the scale moves within the test
     spec.strategy.tensor = c.tensor;
     spec.strategy.pipeline = c.pipeline;
+    spec.strategy.schedule = c.schedule;
+    spec.strategy.virtual_pipeline = c.chunks;
     spec.strategy.zero_stage = c.zero;
     spec.strategy.bucket_mib = 0.05;
     return spec;
@@ -81,6 +85,8 @@ TEST_P(ResumeTest, InAnotherLayoutEqualsToRounding) {
   other.strategy.tensor = c.other_tensor;
   other.strategy.sequence_parallel = c.other_tensor > 1;
   other.strategy.pipeline = c.other_pipeline;
+  other.strategy.schedule = c.other_schedule;
+  other.strategy.virtual_pipeline = c.other_chunks;
   other.strategy.zero_stage = c.other_zero;
   const History actual = continued(other, c.other_ranks);
   const double bound = c.precision == spec::Precision::fp32 ? 1e-5 : 3e-2;
@@ -90,19 +96,24 @@ TEST_P(ResumeTest, InAnotherLayoutEqualsToRounding) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cases, ResumeTest,
-    testing::Values(Case{"one_rank", spec::Precision::fp32, 1, 1, 1, 0, 1, 4, 2, 1, 1},
-                    Case{"all_axes", spec::Precision::fp32, 8, 2, 2, 1, 1, 1, 1, 1, 0},
-                    Case{"tied_stages", spec::Precision::fp32, 4, 2, 2, 0, 1, 4, 1, 2, 1},
-                    Case{"untied", spec::Precision::fp32, 2, 1, 1, 1, 0, 3, 1, 3, 0},
-                    Case{"bf16", spec::Precision::bf16, 4, 1, 2, 1, 1, 2, 2, 1, 0},
-                    Case{"fp16", spec::Precision::fp16, 2, 2, 1, 0, 1, 2, 1, 1, 1},
-                    Case{"zero3_to_tensor", spec::Precision::fp32, 4, 1, 1, 3, 1, 4, 4, 1, 0},
-                    Case{"tensor_to_zero3", spec::Precision::fp32, 4, 4, 1, 0, 1, 4, 1, 1, 3},
-                    Case{"zero3_all_axes_bf16", spec::Precision::bf16, 8, 2, 2, 3, 1, 4, 1, 1, 2},
-                    Case{"zero2_to_zero3_fp16", spec::Precision::fp16, 2, 1, 1, 2, 0, 8, 1, 2, 3}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, ResumeTest,
+                         testing::Values(Case{"one_rank", spec::Precision::fp32, 1, 1, 1, 0, 1, 4, 2, 1, 1},
+                                         Case{"all_axes", spec::Precision::fp32, 8, 2, 2, 1, 1, 1, 1, 1, 0},
+                                         Case{"tied_stages", spec::Precision::fp32, 4, 2, 2, 0, 1, 4, 1, 2, 1},
+                                         Case{"untied", spec::Precision::fp32, 2, 1, 1, 1, 0, 3, 1, 3, 0},
+                                         Case{"bf16", spec::Precision::bf16, 4, 1, 2, 1, 1, 2, 2, 1, 0},
+                                         Case{"fp16", spec::Precision::fp16, 2, 2, 1, 0, 1, 2, 1, 1, 1},
+                                         Case{"interleaved", spec::Precision::fp32, 4, 1, 2, 1, 1, 4, 1, 4, 0, 2, 1},
+                                         Case{"to_interleaved", spec::Precision::fp32, 3, 1, 3, 0, 0, 4, 2, 2, 0, 1, 2},
+                                         Case{"zero_bubble", spec::Precision::fp32, 4, 1, 2, 1, 1, 2, 1, 2, 0, 1, 2,
+                                              spec::ScheduleKind::zero_bubble, spec::ScheduleKind::zero_bubble_v},
+                                         Case{"zero_bubble_v", spec::Precision::bf16, 2, 1, 2, 0, 1, 4, 2, 2, 1, 2, 1,
+                                              spec::ScheduleKind::zero_bubble_v, spec::ScheduleKind::zero_bubble},
+                                         Case{"zero3_to_tensor", spec::Precision::fp32, 4, 1, 1, 3, 1, 4, 4, 1, 0},
+                                         Case{"tensor_to_zero3", spec::Precision::fp32, 4, 4, 1, 0, 1, 4, 1, 1, 3},
+                                         Case{"zero3_all_axes_bf16", spec::Precision::bf16, 8, 2, 2, 3, 1, 4, 1, 1, 2},
+                                         Case{"zero2_to_zero3_fp16", spec::Precision::fp16, 2, 1, 1, 2, 0, 8, 1, 2, 3}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(Resume, OfAnotherModelNamesTensorAndShapes) {
   TemporaryFolder folder;
