@@ -18,7 +18,7 @@ using nlohmann::json;
 
 json entry(const simulate::Prediction& prediction, const PlanQuestion& question) {
   json document = to_json(prediction);
-  document["trainable"] = spec::is_trainable(prediction.strategy, question.train.model);
+  document["trainable"] = spec::is_trainable(question.train.model);
   return document;
 }
 
@@ -33,7 +33,7 @@ json entry(const Change& change, const PlanQuestion& question) {
   json document = {{"change", change.text},
                    {"step_seconds", change.best.step_seconds},
                    {"strategy", to_json(change.best.strategy)},
-                   {"trainable", spec::is_trainable(change.best.strategy, question.train.model)}};
+                   {"trainable", spec::is_trainable(question.train.model)}};
   if (change.devices > 0) document["devices"] = change.devices;
   if (change.sequence > 0) document["sequence"] = change.sequence;
   return document;
@@ -89,7 +89,7 @@ void print_text(const PlanArguments& arguments, const PlanQuestion& question, co
   fmt::print("\n{}", prediction_header());
   for (const auto& prediction : answer.ranking.best) {
     std::string line = prediction_line(prediction);
-    if (!spec::is_trainable(prediction.strategy, question.train.model)) {
+    if (!spec::is_trainable(question.train.model)) {
       line.insert(line.size() - 1, " (not trainable yet)");
     }
     fmt::print("{}", line);
@@ -192,8 +192,7 @@ void add_plan_command(CLI::App& program, int& exit_code) {
   command->add_option("--sequence", arguments->sequence, "tokens of a sample; else the model's")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000'000}));
   command->add_option("--top", arguments->top, "how many strategies to show")->check(CLI::Range(1, 10000));
-  command->add_flag("--trainable", arguments->only_trainable, "only strategies that `train` runs");
-  command->add_option("--write", arguments->write, "write the best trainable strategy as a config for `train`");
+  command->add_option("--write", arguments->write, "write the best strategy as a config for `train`");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->footer(
       "Without --nodes or --devices: devices against time.\n"

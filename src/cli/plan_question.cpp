@@ -56,7 +56,7 @@ PlanQuestion question_of(const PlanArguments& arguments) {
 }
 
 search::Space space_of(const PlanArguments& arguments, int64_t devices) {
-  return {.devices = devices, .global_batch = arguments.global_batch, .only_trainable = arguments.only_trainable};
+  return {.devices = devices, .global_batch = arguments.global_batch};
 }
 
 search::Ranking rank(const PlanQuestion& question, const PlanArguments& arguments, int64_t devices, size_t keep) {
@@ -83,7 +83,7 @@ void write_config(const PlanArguments& arguments, const PlanQuestion& question, 
                      arguments.write, devices, format_bytes(ranking.nearest.front().missing_bytes));
   }
   const auto best = std::find_if(ranking.best.begin(), ranking.best.end(), [&](const auto& prediction) {
-    return spec::is_trainable(prediction.strategy, question.train.model);
+    return spec::is_trainable(question.train.model);
   });
   if (best == ranking.best.end()) {
     throw InputError("--write {}: none of the best {} strategies can be trained yet; add --trainable", arguments.write,

@@ -8,6 +8,16 @@ namespace ridgeline::cli {
 
 using nlohmann::json;
 
+namespace {
+
+bool is_interleaved(const spec::Strategy& strategy) { return strategy.virtual_pipeline > 1 && !strategy.is_vee(); }
+
+std::string schedule_name(const spec::Strategy& strategy) {
+  return is_interleaved(strategy) ? "interleaved" : to_string(strategy.schedule);
+}
+
+}  // namespace
+
 json to_json(const spec::Strategy& strategy) {
   json document = {{"tensor", strategy.tensor},
                    {"pipeline", strategy.pipeline},
@@ -22,7 +32,7 @@ json to_json(const spec::Strategy& strategy) {
                    {"global_batch", strategy.global_batch},
                    {"recompute", to_string(strategy.recompute)},
                    {"sequence_parallel", strategy.sequence_parallel},
-                   {"schedule", strategy.virtual_pipeline > 1 ? "interleaved" : to_string(strategy.schedule)}};
+                   {"schedule", schedule_name(strategy)}};
   if (!strategy.stage_layers.empty()) document["stage_layers"] = strategy.stage_layers;
   return document;
 }
@@ -63,8 +73,10 @@ json to_json(const simulate::Prediction& prediction) {
 std::string describe(const spec::Strategy& strategy) {
   std::string text = fmt::format("tensor {} x pipeline {} x data {}, micro-batch {}", strategy.tensor,
                                  strategy.pipeline, strategy.data, strategy.micro_batch);
-  if (strategy.virtual_pipeline > 1) text += fmt::format(", {} chunks a stage", strategy.virtual_pipeline);
-  if (strategy.pipeline > 1 && strategy.schedule == spec::ScheduleKind::gpipe) text += ", gpipe";
+  if (is_interleaved(strategy)) text += fmt::format(", {} chunks a stage", strategy.virtual_pipeline);
+  if (strategy.pipeline > 1 && strategy.schedule != spec::ScheduleKind::one_f_one_b) {
+    text += ", " + to_string(strategy.schedule);
+  }
   text += fmt::format(", recompute {}", to_string(strategy.recompute));
   if (strategy.sequence_parallel) text += ", sequence parallel";
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO-{}", strategy.zero_stage);
@@ -74,20 +86,22 @@ std::string describe(const spec::Strategy& strategy) {
 }
 
 std::string prediction_header() {
-  return fmt::format("{:>3} {:>4} {:>5} {:>3} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n",
-                     "TP", "PP", "DP", "VP", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU", "HFU",
-                     "memory", "at worst", "verdict");
+  return fmt::format(
+      "{:>3} {:>4} {:>5} {:>3} {:>13} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n", "TP",
+      "PP", "DP", "VP", "schedule", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU", "HFU",
+      "memory", "at worst", "verdict");
 }
 
 std::string prediction_line(const simulate::Prediction& prediction) {
   const spec::Strategy& strategy = prediction.strategy;
   return fmt::format(
-      "{:3} {:4} {:5} {:3} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
-      strategy.tensor, strategy.pipeline, strategy.data, strategy.virtual_pipeline, strategy.micro_batch,
-      to_string(strategy.recompute), strategy.sequence_parallel ? "yes" : "no", strategy.zero_stage,
-      format_duration(prediction.step_seconds), format_count(prediction.tokens_per_second),
-      prediction.tflops_per_device, 100 * prediction.mfu, 100 * prediction.hfu, format_bytes(prediction.memory.total()),
-      format_bytes(prediction.memory.high), to_string(prediction.fit));
+      "{:3} {:4} {:5} {:3} {:>13} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
+      strategy.tensor, strategy.pipeline, strategy.data, strategy.virtual_pipeline,
+      strategy.pipeline == 1 ? "-" : schedule_name(strategy), strategy.micro_batch, to_string(strategy.recompute),
+      strategy.sequence_parallel ? "yes" : "no", strategy.zero_stage, format_duration(prediction.step_seconds),
+      format_count(prediction.tokens_per_second), prediction.tflops_per_device, 100 * prediction.mfu,
+      100 * prediction.hfu, format_bytes(prediction.memory.total()), format_bytes(prediction.memory.high),
+      to_string(prediction.fit));
 }
 
 std::string time_table(const simulate::Prediction& prediction) {

@@ -11,6 +11,8 @@
 #include "core/log.h"
 #include "core/output_file.h"
 #include "core/text.h"
+#include "cost/step_schedule.h"
+#include "schedule/file.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -22,6 +24,7 @@ struct Arguments {
   std::vector<std::string> sets;
   MachineArguments machine;
   std::string trace;
+  std::string schedule;
   bool wants_json = false;
 };
 
@@ -118,6 +121,9 @@ int simulate_config(const Arguments& arguments) {
   simulate::Evaluator evaluator(spec.model, machine, arguments.machine.recipe(), spec.precision.compute);
   const simulate::Prediction prediction = evaluator.predict(strategy);
   const std::vector<simulate::StageReport> stages = evaluator.stages(strategy);
+  if (!arguments.schedule.empty()) {
+    write_whole_file(arguments.schedule, schedule::to_text(cost::step_schedule(spec.model, strategy)));
+  }
   if (!arguments.trace.empty()) write_whole_file(arguments.trace, simulate::chrome_trace(evaluator.play(strategy)));
   if (!arguments.wants_json) {
     print_report(prediction, stages, evaluator);
@@ -145,6 +151,8 @@ void add_simulate_command(CLI::App& program, int& exit_code) {
       ->required();
   add_set_option(*command, arguments->sets, "the file");
   arguments->machine.add_to(*command);
+  command->add_option("--write-schedule", arguments->schedule,
+                      "write the order of each stage's work, as a file for strategy.schedule_file");
   command->add_option("--trace", arguments->trace, "write a Chrome trace of the stages, which Perfetto opens");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->footer("Example:\n  ridgeline simulate run.toml --machine frontier --nodes 16 --trace step.json");

@@ -42,7 +42,6 @@ spec::TrainConfig load(const TrainArguments& arguments, int ranks) {
   spec::TrainConfig config = spec::load_train_spec(arguments.config, arguments.sets);
   config.sources.located([&] {
     spec::require_trainable(config.spec.model);
-    spec::require_trainable(config.spec.strategy);
     spec::derive_data(config.spec.strategy, config.spec.model, ranks);
     // One of many ranks looks for its data when it can tell the others what it misses.
     if (launch::detect().world == 1 || config.spec.data.path.empty()) check_data(config.spec.data);

@@ -40,8 +40,8 @@ std::vector<Product> layer_products(const spec::ModelSpec& model) {
   const double query = static_cast<double>(model.query_width());
   const double qkv = query + 2.0 * static_cast<double>(model.key_width());
   std::vector<Product> products = {{"attention qkv", 2.0 * sequence * hidden * qkv, model.heads},
-                                   {"attention scores", 2.0 * sequence * sequence * query, model.heads},
-                                   {"attention context", 2.0 * sequence * sequence * query, model.heads},
+                                   {"attention scores", 2.0 * sequence * sequence * query, model.heads, false},
+                                   {"attention context", 2.0 * sequence * sequence * query, model.heads, false},
                                    {"attention output", 2.0 * sequence * hidden * query, model.heads}};
   if (model.experts == 0) {
     add_mlp(products, model, "mlp", model.ffn(), 1);
@@ -81,15 +81,24 @@ PassFlops unit_flops(const spec::ModelSpec& model, spec::Recompute recompute, in
   return total;
 }
 
+double unit_deferrable_flops(const spec::ModelSpec& model, int64_t unit) {
+  double total = 0;
+  if (unit == spec::head_unit(model)) return total;
+  for (const Product& product : unit_products(model, unit)) total += product.has_weight ? product.forward_flops : 0.0;
+  return total;
+}
+
 PassFlops device_flops(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t stage,
                        int64_t tensor_rank) {
-  const std::vector<spec::Range> stages = stage_units(model, strategy);
+  const std::vector<spec::StageUnits> stages = held_units(model, strategy);
   RIDGELINE_ASSERT(stage >= 0 && stage < static_cast<int64_t>(stages.size()));
   PassFlops total;
-  for (int64_t unit = stages[stage].begin; unit < stages[stage].end; ++unit) {
-    for (const Product& product : unit_products(model, unit)) {
-      const double share = tensor_share(product, strategy, tensor_rank) * static_cast<double>(strategy.micro_batch);
-      total += passes(product.forward_flops * share, recomputed(model, strategy.recompute, unit));
+  for (const spec::Range& chunk : stages[stage]) {
+    for (int64_t unit = chunk.begin; unit < chunk.end; ++unit) {
+      for (const Product& product : unit_products(model, unit)) {
+        const double share = tensor_share(product, strategy, tensor_rank) * static_cast<double>(strategy.micro_batch);
+        total += passes(product.forward_flops * share, recomputed(model, strategy.recompute, unit));
+      }
     }
   }
   return total;

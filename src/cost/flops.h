@@ -9,8 +9,8 @@
 //
 // Forward FLOPs of a sample of s tokens, with hidden h, MLP width f, vocabulary V:
 //   layer   qkv 6 s h^2, scores 2 s^2 h, context 2 s^2 h, output 2 s h^2, MLP 4 s h f     head   logits 2 s h V
-// With heads of q channels together and key heads of k: qkv 2 s h (q + 2 k), scores and context 2 s^2 q, output 2 s h q.
-// A gated MLP takes 6 s h f; of E experts of width e a token takes n and the shared ones of width d, with a router:
+// With heads of q channels together and key heads of k: qkv 2 s h (q + 2 k), scores and context 2 s^2 q, output 2 s h
+// q. A gated MLP takes 6 s h f; of E experts of width e a token takes n and the shared ones of width d, with a router:
 // 2 s h E + 6 s h (n e + d). Rotary positions count nothing. Without sequence parallelism every rank of the tensor axis
 // repeats the router, which is counted once.
 // With f = 4 h a step with full recomputation is 96 B s L h^2 (1 + s / 6h + V / 16 L h): Narayanan et al. 2021
@@ -33,8 +33,9 @@ namespace ridgeline::cost {
 // One matrix product of a unit's forward.
 struct Product {
   std::string name;
-  double forward_flops;  // of one sample, over the whole tensor axis
-  int64_t divided;       // what the tensor axis divides: heads, MLP width, vocabulary or (router) rows
+  double forward_flops;    // of one sample, over the whole tensor axis
+  int64_t divided;         // what the tensor axis divides: heads, MLP width, vocabulary or (router) rows
+  bool has_weight = true;  // else a product of two activations
 };
 
 std::vector<Product> unit_products(const spec::ModelSpec& model, int64_t unit);
@@ -55,6 +56,10 @@ PassFlops unit_flops(const spec::ModelSpec& model, spec::Recompute recompute, in
 // backward, also that of the logits, which the head does in its forward.
 PassFlops device_flops(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t stage,
                        int64_t tensor_rank);
+
+// The part of unit_flops' backward that computes gradients of weights and may be put off (nn/linear.h). The head's are
+// computed with its logits.
+double unit_deferrable_flops(const spec::ModelSpec& model, int64_t unit);
 
 // One sample through the whole model.
 PassFlops sample_flops(const spec::ModelSpec& model, spec::Recompute recompute);

@@ -55,6 +55,7 @@ class UnitWriter {
   // Logits, loss and the norm before them. Never repeated.
   void head() {
     repeats_layer_ = false;
+    is_head_ = true;  // it computes the gradient of its weight with the logits
     const int64_t width = shares_.vocabulary;
     const double logits = static_cast<double>(rows_) * static_cast<double>(width);
     pass(work_.forward, 2 * stream_bytes(stream_rows_));
@@ -102,7 +103,7 @@ class UnitWriter {
     forward({KernelKind::product, batch, m, n, k, 0, 0});
     work_.backward.kernels.push_back({KernelKind::product, batch, m, k, n, 0, 0});
     const double main_gradients = static_cast<double>(batch * n) * static_cast<double>(k) * 2 * fp32_bytes;
-    work_.backward.kernels.push_back({KernelKind::product, batch, n, k, m, 0, main_gradients});
+    work_.backward.kernels.push_back({KernelKind::product, batch, n, k, m, 0, main_gradients, "", !is_head_});
   }
 
   void tensor_message(Work& work, MessageKind kind, bool hidden = false) {
@@ -201,6 +202,7 @@ class UnitWriter {
   int64_t rows_;
   int64_t stream_rows_;
   bool repeats_layer_;
+  bool is_head_ = false;
   UnitWork work_;
 };
 

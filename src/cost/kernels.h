@@ -35,7 +35,8 @@ struct Kernel {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   double flops = 0;
   double bytes = 0;
-  const char* part = "";  // of the unit: "embedding", "attention", "mlp" or "head"
+  const char* part = "";         // of the unit: "embedding", "attention", "mlp" or "head"
+  bool can_be_deferred = false;  // gradient of a weight that a schedule may put off (nn/linear.h)
 };
 
 enum class MessageKind { all_reduce, all_gather, reduce_scatter, all_to_all, send };

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "cost/saved_tensors.h"
 #include "cost/stages.h"
-#include "schedule/actions.h"
+#include "cost/step_schedule.h"
 #include "schedule/check.h"
 #include "spec/flat_layout.h"
 #include "spec/parameters.h"
@@ -26,8 +26,8 @@ class Account {
         strategy_(strategy),
         compute_(compute),
         parameters_(spec::declare_parameters(model, strategy)),
-        stages_(stage_units(model, strategy)),
-        schedule_(schedule::make_schedule(strategy.schedule, strategy.pipeline, require_micro_batches(strategy))) {}
+        stages_(held_units(model, strategy)),
+        schedule_(step_schedule(model, strategy)) {}
 
   int64_t stage_count() const { return static_cast<int64_t>(stages_.size()); }
 
@@ -50,15 +50,27 @@ class Account {
       memory.optimizer = optimizer;
     }
     memory.buffers = layout.working_elements() * (fp32_bytes + (strategy_.shards_values() ? compute_bytes : 0));
-    memory.activations = schedule::peak_in_flight(schedule_, stage) * kept(stage, tensor_rank) +
+    std::vector<schedule::Kept> of_chunk;
+    for (const spec::Range& chunk : stages_[stage]) {
+      of_chunk.push_back({kept(chunk, tensor_rank), deferred(chunk, tensor_rank)});
+    }
+    memory.activations = schedule::peak_kept(schedule_, stage, of_chunk) +
                          recomputed_activations(model_, strategy_, compute_, tensor_rank);
+    memory.messages = messages(stage) * boundary_bytes(model_, strategy_, compute_, tensor_rank);
     return memory;
   }
 
-  // Saved tensors of one micro-batch.
+  // Saved tensors of one micro-batch on all chunks.
   int64_t kept(int64_t stage, int64_t tensor_rank) const {
     int64_t bytes = 0;
-    for (int64_t unit = stages_[stage].begin; unit < stages_[stage].end; ++unit) {
+    for (const spec::Range& chunk : stages_[stage]) bytes += kept(chunk, tensor_rank);
+    return bytes;
+  }
+
+ private:
+  int64_t kept(const spec::Range& units, int64_t tensor_rank) const {
+    int64_t bytes = 0;
+    for (int64_t unit = units.begin; unit < units.end; ++unit) {
       for (const SavedTensor& tensor : saved_tensors(model_, strategy_, unit)) {
         if (is_kept(tensor, strategy_.recompute)) bytes += local_bytes(tensor, strategy_, compute_, tensor_rank);
       }
@@ -66,21 +78,45 @@ class Account {
     return bytes;
   }
 
- private:
-  static int64_t require_micro_batches(const spec::Strategy& strategy) {
-    RIDGELINE_ASSERT(strategy.data > 0);
-    return strategy.micro_batches();
+  // As many as the executor of the trainer keeps (train/pipeline_executor.cpp): one receive is posted ahead, and a send
+  // is kept until the second one after it, or what the link must hold.
+  int64_t messages(int64_t stage) const {
+    std::map<int64_t, int64_t> sent, received;  // by peer
+    for (const schedule::Action& action : schedule_.actions[stage]) {
+      if (schedule::is_send(action.kind)) ++sent[*schedule::peer(schedule_, stage, action)];
+      if (schedule::is_receive(action.kind)) ++received[*schedule::peer(schedule_, stage, action)];
+    }
+    int64_t count = static_cast<int64_t>(received.size());
+    for (const auto& [peer, number] : sent) count += std::min(number, std::max<int64_t>(2, schedule_.link_capacity));
+    return count;
+  }
+
+  int64_t deferred(const spec::Range& units, int64_t tensor_rank) const {
+    int64_t bytes = 0;
+    for (int64_t unit = units.begin; unit < units.end; ++unit) {
+      for (const SavedTensor& tensor : deferred_tensors(model_, strategy_, unit)) {
+        bytes += local_bytes(tensor, strategy_, compute_, tensor_rank);
+      }
+    }
+    return bytes;
   }
 
   const spec::ModelSpec& model_;
   const spec::Strategy& strategy_;
   spec::Precision compute_;
   std::vector<spec::ParameterSpec> parameters_;
-  std::vector<spec::Range> stages_;
+  std::vector<spec::StageUnits> stages_;
   schedule::Schedule schedule_;
 };
 
 }  // namespace
+
+int64_t boundary_bytes(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
+                       int64_t tensor_rank) {
+  const spec::Box box = spec::local_box({strategy.micro_batch * model.sequence, model.hidden},
+                                        spec::residual_placement(strategy), strategy.tensor, tensor_rank);
+  return box.elements() * element_bytes(Element::compute, compute);
+}
 
 Memory device_memory(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
                      int64_t stage, int64_t tensor_rank) {

@@ -38,6 +38,31 @@ class Table {
     return std::move(list_);
   }
 
+  // Two tensors a linear layer; what two of them share is listed once.
+  std::vector<SavedTensor> deferred_layer() {
+    const std::vector<int64_t> stream = {rows_, model_.hidden};
+    deferred("attention", "qkv input", stream, Placement::replicate());
+    if (model_.fused_qkv()) {
+      deferred("attention", "qkv gradient", {rows_, 3, model_.hidden}, Placement::shard(2));
+    } else {
+      deferred("attention", "query gradient", {rows_, model_.query_width()}, Placement::shard(1));
+      deferred("attention", "key gradient", {rows_, model_.key_width()}, Placement::shard(1));
+      deferred("attention", "value gradient", {rows_, model_.key_width()}, Placement::shard(1));
+    }
+    deferred("attention", "output input", {rows_, model_.query_width()}, Placement::shard(1));
+    deferred("attention", "output gradient", stream, Placement::replicate());
+    if (model_.experts > 0) {
+      const int64_t routed = rows_ * model_.experts_per_token;
+      deferred("mlp", "router input", stream, Placement::replicate());
+      deferred("mlp", "router gradient", {rows_, model_.experts}, Placement::replicate());
+      deferred_mlp("experts ", routed, model_.expert_ffn());
+      if (model_.shared_ffn_hidden > 0) deferred_mlp("shared ", rows_, model_.shared_ffn_hidden);
+    } else {
+      deferred_mlp("", rows_, model_.ffn());
+    }
+    return std::move(list_);
+  }
+
   // The head forms the gradient of its logits in its forward (nn/head.h), so it keeps that of its normed rows.
   std::vector<SavedTensor> head() {
     norm("head", Recompute::full, Recompute::full);
@@ -49,6 +74,18 @@ class Table {
   void add(const char* part, const std::string& name, std::vector<int64_t> shape, const Placement& placement,
            Recompute kept_through, Element element = Element::compute) {
     list_.push_back({part, name, std::move(shape), element, placement, kept_through});
+  }
+
+  void deferred(const char* part, const std::string& name, std::vector<int64_t> shape, const Placement& placement) {
+    add(part, name, std::move(shape), placement, Recompute::full);
+  }
+
+  void deferred_mlp(const std::string& prefix, int64_t rows, int64_t width) {
+    deferred("mlp", prefix + "up input", {rows, model_.hidden}, Placement::replicate());
+    deferred("mlp", prefix + "up gradient", {rows, width}, Placement::shard(1));
+    if (model_.gated_mlp) deferred("mlp", prefix + "gate gradient", {rows, width}, Placement::shard(1));
+    deferred("mlp", prefix + "down input", {rows, width}, Placement::shard(1));
+    deferred("mlp", prefix + "down gradient", {rows, model_.hidden}, Placement::replicate());
   }
 
   // Input and statistics of the norm that a piece starts with.
@@ -73,8 +110,7 @@ class Table {
     const int64_t heads = model_.heads, sequence = model_.sequence;
     add(part, "attention output", {micro_batch_, heads, sequence, model_.head_size()}, Placement::shard(1),
         Recompute::selective);
-    add(part, "log-sum-exp", {micro_batch_, heads, sequence}, Placement::shard(1), Recompute::selective,
-        Element::fp32);
+    add(part, "log-sum-exp", {micro_batch_, heads, sequence}, Placement::shard(1), Recompute::selective, Element::fp32);
   }
 
   // Rotation is undone from its angles, but a norm's backward needs its input.
@@ -123,6 +159,12 @@ std::vector<SavedTensor> saved_tensors(const spec::ModelSpec& model, const spec:
   Table table(model, strategy);
   if (unit == spec::embedding_unit()) return table.embedding();
   return unit == spec::head_unit(model) ? table.head() : table.layer();
+}
+
+std::vector<SavedTensor> deferred_tensors(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t unit) {
+  RIDGELINE_ASSERT(unit >= 0 && unit < spec::unit_count(model));
+  if (unit == spec::embedding_unit() || unit == spec::head_unit(model)) return {};
+  return Table(model, strategy).deferred_layer();
 }
 
 bool is_kept(const SavedTensor& tensor, spec::Recompute recompute) {

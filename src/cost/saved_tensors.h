@@ -36,6 +36,10 @@ struct SavedTensor {
 // Everything that `unit` can keep.
 std::vector<SavedTensor> saved_tensors(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t unit);
 
+// What `unit` keeps from the backward for its input to that for its weights, where a schedule splits the backward:
+// input and output gradient of each of its linear layers. With sequence parallelism both are gathered.
+std::vector<SavedTensor> deferred_tensors(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t unit);
+
 bool is_kept(const SavedTensor& tensor, spec::Recompute recompute);
 
 // On the device at `tensor_rank`.

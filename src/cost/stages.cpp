@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "cost/flops.h"
+#include "schedule/actions.h"
 #include "schedule/partition.h"
 #include "spec/parameters.h"
 
@@ -16,13 +17,13 @@ std::vector<double> unit_work(const spec::ModelSpec& model, spec::Recompute reco
 }
 
 std::vector<spec::Range> stage_units(const spec::ModelSpec& model, const spec::Strategy& strategy) {
-  if (strategy.stage_layers.empty()) {
-    return schedule::partition_units(unit_work(model, strategy.recompute), strategy.pipeline);
-  }
-  if (static_cast<int64_t>(strategy.stage_layers.size()) != strategy.pipeline) {
+  const int64_t stages = strategy.global_stages();
+  if (strategy.stage_layers.empty()) return schedule::partition_units(unit_work(model, strategy.recompute), stages);
+  if (static_cast<int64_t>(strategy.stage_layers.size()) != stages) {
     throw InputError(
-        "strategy.stage_layers lists {} stages, but strategy.pipeline = {}; give one number for each stage",
-        strategy.stage_layers.size(), strategy.pipeline);
+        "strategy.stage_layers lists {} stages, but strategy.pipeline * virtual_pipeline = {}; give one number for "
+        "each",
+        strategy.stage_layers.size(), stages);
   }
   std::vector<spec::Range> ranges = schedule::partition_explicit(strategy.stage_layers);
   if (ranges.back().end != spec::unit_count(model)) {
@@ -30,6 +31,16 @@ std::vector<spec::Range> stage_units(const spec::ModelSpec& model, const spec::S
                      model.layers);
   }
   return ranges;
+}
+
+std::vector<spec::StageUnits> held_units(const spec::ModelSpec& model, const spec::Strategy& strategy) {
+  const std::vector<spec::Range> units = stage_units(model, strategy);
+  std::vector<spec::StageUnits> held;
+  for (const std::vector<int64_t>& chunks : schedule::chunk_places(strategy)) {
+    held.emplace_back();
+    for (const int64_t global_stage : chunks) held.back().push_back(units[global_stage]);
+  }
+  return held;
 }
 
 }  // namespace ridgeline::cost

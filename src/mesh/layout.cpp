@@ -33,7 +33,7 @@ std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank)
     case Role::tied: {
       const std::vector<int64_t> stages = shape.slice(Axis::pipeline, rank);
       if (rank == stages.front() || rank == stages.back()) {
-        if (stages.size() > 1) return {stages.front(), stages.back()};
+        if (stages.size() > 1 && !shape.vee) return {stages.front(), stages.back()};
       }
       return {rank};
     }

@@ -21,10 +21,17 @@ struct MeshShape {
   int64_t data = 1;
   int64_t tensor = 1;
   int64_t shard_group = 0;  // ranks of the data axis that divide flat buffers among them; 0: the whole axis
+  bool round = false;       // chunks of the model go round the stages: the last one talks to the first
+  bool vee = false;         // chunks go down the stages and back: the first stage holds the model's end too
 
   // Of a strategy whose `data` is derived.
   static MeshShape of(const spec::Strategy& strategy) {
-    return {strategy.pipeline, strategy.data, strategy.tensor, strategy.shard_group};
+    return {.pipeline = strategy.pipeline,
+            .data = strategy.data,
+            .tensor = strategy.tensor,
+            .shard_group = strategy.shard_group,
+            .round = strategy.virtual_pipeline > 1 && !strategy.is_vee(),
+            .vee = strategy.is_vee()};
   }
 
   int64_t ranks() const { return pipeline * data * tensor; }
@@ -50,9 +57,10 @@ struct PlannedGroup {
 
 // The groups of `rank`, in the order in which all ranks create theirs. Groups for collectives with equal members share
 // connections. The two directions of the pipeline never share: a message of activations must not wait behind one of
-// gradients. Groups of one rank have no connections and share with none. `shard` is the neighbours on the data axis that
-// divide flat buffers among them, `replicas` the ranks that hold the same shards in other such groups. `tied` is the first
-// and the last stage's ranks, which both hold the token embedding; ranks of other stages are alone in it.
+// gradients. Groups of one rank have no connections and share with none. `shard` is the neighbours on the data axis
+// that divide flat buffers among them, `replicas` the ranks that hold the same shards in other such groups. `tied` is
+// the first and the last stage's ranks, which both hold the token embedding; ranks of other stages, and all of a V, are
+// alone in it.
 std::vector<PlannedGroup> plan_groups(const MeshShape& shape, int64_t rank);
 
 }  // namespace ridgeline::mesh

@@ -30,7 +30,8 @@ std::shared_ptr<BackEnd> make_on_cpu(const GroupSetup& setup, BackEndKind kind) 
   if (auto back_end = make_shared_memory(setup, fault)) return back_end;
   if (kind == BackEndKind::shared_memory) {
     throw Failure(
-        "group \"{}\" of {} ranks cannot share memory: {}. Run all ranks on one machine and, if in containers, in one of "
+        "group \"{}\" of {} ranks cannot share memory: {}. Run all ranks on one machine and, if in containers, in one "
+        "of "
         "them, or leave RIDGELINE_COLLECTIVES unset",
         setup.name, setup.members.size(), fault);
   }
@@ -70,8 +71,9 @@ std::string unique_name(const PlannedGroup& group) {
   return fmt::format("{}.{}", to_string(group.role), group.members.front());
 }
 
-// A first operation of each kind that the group is for: NCCL connects only then.
-void touch(const Communicator& communicator, Role role, const platform::Device& device) {
+// A first operation of each kind that the group is for, on each connection: NCCL connects only then, and waits for both
+// sides.
+void touch(const Communicator& communicator, Role role, bool round, const platform::Device& device) {
   at::Tensor one = at::ones({1}, at::TensorOptions().dtype(at::kFloat).device(device.torch()));
   if (role != Role::forward && role != Role::backward) {
     communicator.all_reduce(one).wait();
@@ -82,6 +84,12 @@ void touch(const Communicator& communicator, Role role, const platform::Device& 
   const int64_t to = communicator.rank() + step;
   if (from >= 0 && from < communicator.size()) communicator.receive(one, from).wait();
   if (to >= 0 && to < communicator.size()) communicator.send(one, to).wait();
+  const int64_t last = communicator.size() - 1;
+  if (!round || last < 2) return;
+  // Forward carries what goes to higher stages, backward what goes to lower ones.
+  const int64_t sender = role == Role::forward ? 0 : last, receiver = last - sender;
+  if (communicator.rank() == sender) communicator.send(one, receiver).wait();
+  if (communicator.rank() == receiver) communicator.receive(one, sender).wait();
 }
 
 }  // namespace
@@ -115,7 +123,7 @@ Mesh::Mesh(const MeshShape& shape, int64_t rank, std::shared_ptr<Store> store, c
     }
     back_ends.push_back(back_end);
     communicators_.emplace_back(to_string(group.role), group.members, group.rank, std::move(back_end));
-    if (makes_own) touch(communicators_.back(), group.role, device);
+    if (makes_own) touch(communicators_.back(), group.role, shape.round, device);
   }
   device.synchronize();
 }

@@ -46,8 +46,8 @@ class Mesh {
   // The data axis in two: ranks that divide flat buffers among them, and those that hold the same shards.
   const Communicator& shard() const { return communicator(Role::shard); }
   const Communicator& replicas() const { return communicator(Role::replicas); }
-  // For messages between neighbouring stages only: activations one way, gradients the other, on connections of their
-  // own.
+  // For messages between stages only: those to higher stages go by one, those to lower stages by the other. Where the
+  // model has one chunk a stage, these are activations and gradients.
   const Communicator& forward_pipeline() const { return communicator(Role::forward); }
   const Communicator& backward_pipeline() const { return communicator(Role::backward); }
   // First and last stage; size 1 on the stages between and where there is one stage.

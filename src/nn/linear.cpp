@@ -46,4 +46,11 @@ void WeightGradientQueue::run() {
   queue_.clear();
 }
 
+void WeightGradientQueue::visit(const std::function<void(const at::Tensor&)>& visitor) const {
+  for (const Entry& entry : queue_) {
+    visitor(entry.input);
+    visitor(entry.output_gradient);
+  }
+}
+
 }  // namespace ridgeline::nn

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <functional>
 #include <vector>
 
 #include "nn/flat_parameters.h"
@@ -33,9 +34,9 @@ class Linear {
   Parameter bias_;  // undefined tensors where there is none
 };
 
-// Weight gradients that backward has made possible and nobody has computed yet. A piece adds one as soon as the gradient
-// of a linear layer's output is known and calls overlap() while it waits for communication: then they are computed there,
-// unless the schedule has asked for them later (backward_weight actions), which calls run().
+// Weight gradients that backward has made possible and nobody has computed yet. A piece adds one as soon as the
+// gradient of a linear layer's output is known and calls overlap() while it waits for communication: then they are
+// computed there, unless the schedule has asked for them later (backward_weight actions), which calls run().
 class WeightGradientQueue {
  public:
   explicit WeightGradientQueue(bool deferred) : deferred_(deferred) {}
@@ -48,6 +49,8 @@ class WeightGradientQueue {
   }
   void run();
   bool empty() const { return queue_.empty(); }
+  // Calls `visitor` with every tensor that is kept for a weight gradient not yet computed.
+  void visit(const std::function<void(const at::Tensor&)>& visitor) const;
 
  private:
   struct Entry {

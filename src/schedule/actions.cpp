@@ -2,9 +2,13 @@
 
 #include "core/error.h"
 #include "schedule/algorithms.h"
+#include "schedule/file.h"
 
 namespace ridgeline::schedule {
 namespace {
+
+// (micro-batch, global stage) pairs of a schedule: some GiB of actions.
+constexpr int64_t most_pieces = 50'000'000;
 
 void require_sizes(int64_t stages, int64_t micro_batches) {
   if (stages < 1) throw InputError("strategy.pipeline = {}: a pipeline has at least 1 stage", stages);
@@ -13,6 +17,12 @@ void require_sizes(int64_t stages, int64_t micro_batches) {
         "a step of {} micro-batches cannot be scheduled: expected at least 1; raise strategy.global_batch or lower "
         "strategy.micro_batch",
         micro_batches);
+  }
+  if (micro_batches > most_pieces / stages) {
+    throw InputError(
+        "a step of {} micro-batches on {} pieces of the model has too long a schedule: expected at most {} of both "
+        "together; raise strategy.micro_batch, or use more data parallel ranks",
+        micro_batches, stages, most_pieces);
   }
 }
 
@@ -25,20 +35,40 @@ Schedule make_schedule(spec::ScheduleKind kind, int64_t stages, int64_t micro_ba
       return gpipe(stages, micro_batches);
     case spec::ScheduleKind::one_f_one_b:
       return one_f_one_b(stages, micro_batches);
+    case spec::ScheduleKind::zero_bubble:
+      return zero_bubble(stages, micro_batches);
+    case spec::ScheduleKind::zero_bubble_v:
+      return zero_bubble_v(stages, micro_batches, std::vector<Work>(2 * stages));
   }
   throw InternalError("unknown schedule kind {}", static_cast<int>(kind));
 }
 
-Schedule make_forward_schedule(int64_t stages, int64_t micro_batches) {
-  require_sizes(stages, micro_batches);
-  return forward_only(stages, micro_batches);
+Schedule make_schedule(const spec::Strategy& strategy, const std::vector<Work>& work) {
+  const int64_t stages = strategy.pipeline, micro_batches = strategy.micro_batches();
+  require_sizes(stages * strategy.virtual_pipeline, micro_batches);
+  if (!strategy.schedule_file.empty()) return read_schedule(strategy);
+  if (strategy.is_vee() && !work.empty()) return zero_bubble_v(stages, micro_batches, work);
+  if (strategy.is_vee()) return make_schedule(strategy.schedule, stages, micro_batches);
+  if (strategy.virtual_pipeline > 1) return make_interleaved_schedule(stages, strategy.virtual_pipeline, micro_batches);
+  return make_schedule(strategy.schedule, stages, micro_batches);
+}
+
+Schedule make_forward_schedule(const spec::Strategy& strategy, int64_t micro_batches) {
+  require_sizes(strategy.pipeline, micro_batches);
+  return forward_only(chunk_places(strategy), micro_batches);
+}
+
+std::vector<std::vector<int64_t>> chunk_places(const spec::Strategy& strategy) {
+  return strategy.is_vee() ? vee_places(strategy.pipeline) : round_places(strategy.pipeline, strategy.virtual_pipeline);
 }
 
 std::optional<Place> holder(const Schedule& schedule, int64_t global_stage) {
   if (global_stage < 0 || global_stage >= schedule.global_stages()) return std::nullopt;
-  // Where chunks go round the stages, as in most schedules; else wherever the table says.
+  // Where chunks go round the stages or back, as in most schedules; else wherever the table says.
   const Place usual{global_stage % schedule.stages, global_stage / schedule.stages};
   if (schedule.global_stage[usual.stage][usual.chunk] == global_stage) return usual;
+  const Place back{schedule.stages - 1 - usual.stage, usual.chunk};
+  if (schedule.global_stage[back.stage][back.chunk] == global_stage) return back;
   for (int64_t stage = 0; stage < schedule.stages; ++stage) {
     for (int64_t chunk = 0; chunk < schedule.chunks_per_stage; ++chunk) {
       if (schedule.global_stage[stage][chunk] == global_stage) return Place{stage, chunk};

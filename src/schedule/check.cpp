@@ -21,6 +21,9 @@ void check_form(const Schedule& schedule) {
     throw InternalError("schedule of {} stages, {} chunks a stage and {} micro-batches: each must be at least 1",
                         schedule.stages, schedule.chunks_per_stage, schedule.micro_batches);
   }
+  if (schedule.link_capacity < 1) {
+    throw InternalError("schedule with links of {} messages: expected at least 1", schedule.link_capacity);
+  }
   const size_t stages = static_cast<size_t>(schedule.stages);
   if (schedule.actions.size() != stages || schedule.global_stage.size() != stages) {
     throw InternalError("schedule of {} stages has {} lists of actions and {} rows of global stages", schedule.stages,
@@ -210,25 +213,47 @@ void check_live(const Schedule& schedule, int64_t link_capacity) {
         fmt::format("{}stage {} at action {}, {}", waiting.empty() ? "" : "; ", stage, index, to_string(list[index]));
   }
   throw InternalError("the schedule deadlocks with {} on each link: {}",
-                      link_capacity == unlimited_capacity ? "any number of messages" : "one message", waiting);
+                      link_capacity == unlimited_capacity ? std::string("any number of messages")
+                      : link_capacity == 1                ? std::string("one message")
+                                                          : fmt::format("{} messages", link_capacity),
+                      waiting);
 }
 
 }  // namespace
 
-void check(const Schedule& schedule) {
+void check_stages(const Schedule& schedule) {
   check_form(schedule);
   for (int64_t stage = 0; stage < schedule.stages; ++stage) check_stage(schedule, stage);
+}
+
+void check(const Schedule& schedule) {
+  check_stages(schedule);
   check_matched(schedule);
   check_live(schedule, unlimited_capacity);
-  check_live(schedule, 1);
+  check_live(schedule, schedule.link_capacity);
+}
+
+int64_t least_link_capacity(const Schedule& schedule) {
+  const int64_t most = schedule.micro_batches * schedule.global_stages();
+  int64_t capacity = 1;
+  while (capacity < most && !replay(schedule, {}, capacity).finished) capacity *= 2;
+  return capacity;
 }
 
 int64_t peak_in_flight(const Schedule& schedule, int64_t stage) {
+  return peak_kept(schedule, stage, std::vector<Kept>(schedule.chunks_per_stage, Kept{1, 1}));
+}
+
+int64_t peak_kept(const Schedule& schedule, int64_t stage, const std::vector<Kept>& of_chunk) {
   if (!schedule.has_backward) return 0;
-  int64_t in_flight = 0, peak = 0;
+  int64_t kept = 0, peak = 0;
   for (const Action& action : schedule.actions.at(stage)) {
-    if (action.kind == ActionKind::forward) peak = std::max(peak, ++in_flight);
-    if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight) --in_flight;
+    const Kept& chunk = of_chunk.at(action.chunk);
+    if (action.kind == ActionKind::forward) kept += chunk.activations;
+    if (action.kind == ActionKind::backward) kept -= chunk.activations;
+    if (action.kind == ActionKind::backward_input) kept += chunk.deferred - chunk.activations;
+    if (action.kind == ActionKind::backward_weight) kept -= chunk.deferred;
+    peak = std::max(peak, kept);
   }
   return peak;
 }

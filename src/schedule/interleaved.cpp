@@ -28,15 +28,8 @@ Turn turn(int64_t index, int64_t stages, int64_t chunks, bool is_backward) {
 }  // namespace
 
 Schedule interleaved(int64_t stages, int64_t chunks, int64_t micro_batches) {
-  Schedule schedule;
-  schedule.stages = stages;
-  schedule.chunks_per_stage = chunks;
-  schedule.micro_batches = micro_batches;
-  schedule.actions.resize(stages);
-  schedule.global_stage.resize(stages);
-  for (int64_t stage = 0; stage < stages; ++stage) {
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) schedule.global_stage[stage].push_back(chunk * stages + stage);
-  }
+  Schedule schedule = empty_schedule(round_places(stages, chunks), micro_batches);
+  if (stages == 2 && chunks > 1) schedule.link_capacity = 2;
   const int64_t total = micro_batches * chunks;
   for (int64_t stage = 0; stage < stages; ++stage) {
     StageWriter writer(schedule, stage);

@@ -20,8 +20,14 @@ Strategy strategy_of(const Space& space, const Cut& cut) {
 std::vector<Strategy> with_schedules(Strategy strategy, const spec::ModelSpec& model, int64_t most_chunks) {
   std::vector<Strategy> result = {strategy};
   if (strategy.pipeline == 1) return result;
-  strategy.schedule = ScheduleKind::gpipe;
-  result.push_back(strategy);
+  for (const ScheduleKind schedule : {ScheduleKind::gpipe, ScheduleKind::zero_bubble}) {
+    strategy.schedule = schedule;
+    result.push_back(strategy);
+  }
+  strategy.schedule = ScheduleKind::zero_bubble_v;
+  strategy.virtual_pipeline = 2;
+  if (spec::is_legal(strategy, model)) result.push_back(strategy);
+  strategy.virtual_pipeline = 1;
   strategy.schedule = ScheduleKind::one_f_one_b;
   if (model.layers % strategy.pipeline != 0) return result;
   for (const int64_t chunks : spec::divisors(model.layers / strategy.pipeline)) {
@@ -62,8 +68,6 @@ void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& 
     for (Strategy strategy : with_schedules(sizes, model, space.most_chunks)) {
       for (int64_t zero = strongest_zero; zero >= 0; --zero) {
         strategy.zero_stage = zero;
-        // Neither recomputation nor cutting the sequence decides whether `train` runs a strategy.
-        if (space.only_trainable && !spec::is_trainable(strategy, model)) continue;
         for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
           strategy.recompute = recompute;
           for (int cuts_sequence = can_cut_sequence ? 1 : 0; cuts_sequence >= 0; --cuts_sequence) {

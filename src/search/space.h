@@ -2,7 +2,7 @@
 // devices, pipeline what is left of them, data is the rest, micro-batches divide a replica's share of the batch), and
 // spec::is_legal is asked of each proposal, so that the rules of derive_data are written once.
 //
-// Beside these: sequence parallelism, recomputation, ZeRO 0 to 3 where there are replicas, both schedules, and
+// Beside these: sequence parallelism, recomputation, ZeRO 0 to 3 where there are replicas, all schedules, and
 // interleaving.
 #pragma once
 
@@ -21,7 +21,6 @@ struct Space {
   int64_t most_tensor = 64;
   int64_t most_chunks = 8;  // virtual_pipeline
   int64_t most_micro_batch = 64;
-  bool only_trainable = false;  // those that spec::require_trainable takes
 };
 
 // One way to cut the devices, which is the outer loop: work is shared between threads by it.

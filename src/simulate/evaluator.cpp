@@ -7,6 +7,7 @@
 #include "cost/flops.h"
 #include "cost/kernels.h"
 #include "cost/stages.h"
+#include "cost/step_schedule.h"
 #include "simulate/collective.h"
 #include "simulate/kernel_time.h"
 #include "spec/parameters.h"
@@ -22,6 +23,11 @@ Group tensor_group(const spec::Strategy& strategy) { return {strategy.tensor, 1}
 Group shard_group(const spec::Strategy& strategy) { return {strategy.shards(), strategy.tensor}; }
 Group replica_group(const spec::Strategy& strategy) {
   return {strategy.data / strategy.shards(), strategy.tensor * strategy.shards()};
+}
+
+// What ZB-H1 waits for a stage before the first forward and after the last backward of the others.
+double waiting_of(const PassTimes& times) {
+  return times.forward() + std::max(0.0, times.backward() - 2 * times.backward_weight);
 }
 
 // Seconds of messages that are waited for and of those that may run beside compute.
@@ -46,6 +52,7 @@ void PassTimes::add(const PassTimes& other, double times) {
   forward_comm += times * other.forward_comm;
   backward_compute += times * other.backward_compute;
   backward_comm += times * other.backward_comm;
+  backward_weight += times * other.backward_weight;
 }
 
 Evaluator::Evaluator(const spec::ModelSpec& model, const spec::Machine& machine, const cost::Recipe& recipe,
@@ -82,6 +89,9 @@ PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
   times.forward_comm = message_time(machine_, work.forward.messages, group).exposed;
   const MessageSeconds back = message_time(machine_, work.backward.messages, group);
   times.backward_comm = back.exposed + message_time(machine_, work.recompute.messages, group).exposed;
+  for (const cost::Kernel& kernel : work.backward.kernels) {
+    if (kernel.can_be_deferred) times.backward_weight += kernel_seconds(machine_, compute_, kernel);
+  }
   // A reduction of an input's gradient hides behind the product for the weight, half of the products.
   double products = 0;
   for (const cost::Kernel& kernel : work.backward.kernels) {
@@ -113,23 +123,36 @@ PassTimes Evaluator::stage_times(const UnitTimes& units, const spec::Strategy& s
   PassTimes times;
   times.add(units.layer, to_double(layers));
   if (stage == 0) times.add(units.embedding, 1);
-  if (stage == strategy.pipeline - 1) times.add(units.head, 1);
+  if (stage == strategy.head_stage()) times.add(units.head, 1);
   times.forward_compute += 0.5e-3 * machine_.stack.micro_batch_ms;
   times.backward_compute += 0.5e-3 * machine_.stack.micro_batch_ms;
   return times;
 }
 
+// Of all chunks of a stage together.
+std::vector<int64_t> Evaluator::held_layers(const spec::Strategy& strategy) const {
+  std::vector<int64_t> layers;
+  for (const spec::StageUnits& stage : cost::held_units(model_, strategy)) {
+    layers.push_back(0);
+    for (const spec::Range& units : stage) {
+      const int64_t outside = (units.begin == 0 ? 1 : 0) + (units.end == spec::unit_count(model_) ? 1 : 0);
+      layers.back() += units.size() - outside;
+    }
+  }
+  return layers;
+}
+
 const std::vector<int64_t>& Evaluator::stage_layers(const spec::Strategy& strategy) {
-  if (!strategy.stage_layers.empty()) return strategy.stage_layers;
-  const auto key = std::make_pair(strategy.pipeline, static_cast<int>(strategy.recompute));
+  if (!strategy.stage_layers.empty()) {
+    // Recipes of other programs give them by stage, whatever the chunks.
+    if (static_cast<int64_t>(strategy.stage_layers.size()) == strategy.pipeline) return strategy.stage_layers;
+    return explicit_layers_ = held_layers(strategy);
+  }
+  const auto key = std::make_tuple(strategy.pipeline, strategy.virtual_pipeline, static_cast<int>(strategy.recompute));
   const auto found = stage_layers_.find(key);
   if (found != stage_layers_.end()) return found->second;
   std::vector<int64_t> layers = cost::with_stages(strategy, model_, recipe_).stage_layers;
-  if (layers.empty()) {
-    for (const spec::Range& units : cost::stage_units(model_, strategy)) layers.push_back(units.size());
-    layers.front() -= 1;  // the embedding
-    layers.back() -= 1;   // the head
-  }
+  if (layers.empty()) layers = held_layers(strategy);
   return stage_layers_.emplace(key, std::move(layers)).first->second;
 }
 
@@ -151,9 +174,9 @@ PassTimes Evaluator::sharding_times(const spec::Strategy& strategy, const UnitTi
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
   const double parameters = memory_.parameters(strategy.tensor, 1, false, false);
   const Group group = shard_group(strategy);
-  const double gather = strategy.shards_values() ? collective_seconds(machine_, cost::MessageKind::all_gather,
-                                                                      parameters * element, group)
-                                                 : 0;
+  const double gather = strategy.shards_values()
+                            ? collective_seconds(machine_, cost::MessageKind::all_gather, parameters * element, group)
+                            : 0;
   const double scatter =
       collective_seconds(machine_, cost::MessageKind::reduce_scatter, parameters * recipe_.gradient_bytes, group);
   const double slowdown = machine_.stack.overlap_slowdown, count = to_double(layers);
@@ -171,10 +194,11 @@ void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<
   const double m = to_double(strategy.micro_batches()), p = to_double(strategy.pipeline),
                v = to_double(strategy.virtual_pipeline), message = message_seconds(strategy);
   PassTimes slowest;
-  double sum = 0, most_forward = 0, most_backward = 0;
+  double sum = 0, at_ends = 0, most_forward = 0, most_backward = 0;
   for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
     const PassTimes times = stage_times(units, strategy, stage, layers[stage]);
     sum += times.both();
+    at_ends += waiting_of(times);
     most_forward = std::max(most_forward, times.forward());
     most_backward = std::max(most_backward, times.backward());
     if (times.both() > slowest.both()) {
@@ -185,9 +209,21 @@ void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<
   double total = 0, sends = 0;
   if (strategy.pipeline == 1) {
     total = m * slowest.both();
+  } else if (!strategy.schedule_file.empty()) {
+    const schedule::Schedule schedule = cost::step_schedule(model_, strategy);
+    const std::vector<ChunkDurations> chunks = chunk_durations(strategy);
+    total = simulate::play(schedule, chunks, message, /*keeps_spans=*/false).seconds;
+    sends = total - simulate::play(schedule, chunks, 0, /*keeps_spans=*/false).seconds;
   } else if (strategy.schedule == spec::ScheduleKind::gpipe) {
     sends = 2 * message * (p - 1);
     total = sum + (m - 1) * (most_forward + most_backward) + sends;
+  } else if (strategy.schedule == spec::ScheduleKind::zero_bubble) {
+    sends = 2 * message * std::min(m + p - 2, 2 * (p - 1));
+    total = m * slowest.both() + at_ends - waiting_of(slowest) + sends;
+  } else if (strategy.is_vee()) {
+    const Waiting waiting = vee_waiting(strategy, slowest);
+    sends = message * waiting.messages;
+    total = m * slowest.both() + waiting.seconds + sends;
   } else if (strategy.virtual_pipeline == 1) {
     sends = 2 * message * (m + p - 2);
     total = sum + (m - 1) * slowest.both() + sends;
@@ -232,7 +268,7 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
     tail.data_comm +=
         collective_seconds(machine_, cost::MessageKind::all_gather, parameters * recipe_.parameter_bytes, group);
   }
-  if (model_.tied && strategy.pipeline > 1) {
+  if (model_.tied && strategy.head_stage() > 0) {
     const Group ends{2, strategy.tensor * strategy.data * (strategy.pipeline - 1)};
     tail.data_comm +=
         collective_seconds(machine_, cost::MessageKind::all_reduce,
@@ -271,7 +307,7 @@ StageMemory Evaluator::fullest(const spec::Strategy& strategy, int64_t* fullest_
   int64_t at = 0;
   // Stages with as many layers as the one before keep fewer micro-batches, unless they hold the head.
   for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
-    const bool can_be = stage < 2 || stage == strategy.pipeline - 1 || layers[stage] > layers[stage - 1];
+    const bool can_be = stage < 2 || stage >= strategy.pipeline - 1 || layers[stage] > layers[stage - 1];
     if (!can_be) continue;
     const StageMemory memory = memory_.stage(strategy, stage, layers[stage]);
     if (memory.total() <= most.total()) continue;
@@ -292,7 +328,7 @@ Prediction Evaluator::predict(const spec::Strategy& strategy) {
   pipeline_time(strategy, layers, prediction);
   double parameters = 0;
   for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
-    const bool first = stage == 0, last = stage == strategy.pipeline - 1;
+    const bool first = stage == 0, last = stage == strategy.head_stage();
     if (!first && !last && stage > 1 && layers[stage] == layers[stage - 1]) continue;
     parameters = std::max(parameters, memory_.parameters(strategy.tensor, layers[stage], first, last));
   }

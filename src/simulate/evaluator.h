@@ -11,13 +11,18 @@
 // and a message of c seconds (F, B without stage: those of the slowest):
 //   1F1B         sum (F_s + B_s) + (m-1) (F + B) + 2 c (m + p - 2)      where p > 1: 1F1B waits for both messages
 //   GPipe        sum F_s + (m-1) F + sum B_s + (m-1) B + 2 c (p-1)
+//   ZB-H1        m (F + B) + sum of the others (F_s + max(0, B_s - 2 W_s)) + 2 c min(m + p - 2, 2 (p-1)), W of B
+//   ZB-V         m (F + B) + what it waits (simulate/evaluator_vee.cpp)
 //   interleaved  sum (F_s + B_s) / v + (m - 1/v) (F + B) + 2 c v (m - 1/v) + 2 c (p-1)
 // They are those of Narayanan et al. 2021 (arXiv 2104.04473) with messages; tests hold the event simulation against
 // them. With ZeRO-2 each layer's gradients are scattered as its backward leaves it, of every micro-batch, with ZeRO-3 its
 // weights are gathered before its forward and its backward as well, beside the compute of its neighbour: what is longer
 // than that compute is exposed.
 //
-// After the last backward come what of the gradients' reduction is not hidden (with ZeRO-0 and -1), the tied embedding's sum, the gathering
+// A schedule from a file (strategy.schedule_file) has no closed form: it is played.
+//
+// After the last backward come what of the gradients' reduction is not hidden (with ZeRO-0 and -1), the tied
+// embedding's sum, the gathering
 // of parameters and the optimizer.
 #pragma once
 
@@ -41,6 +46,7 @@ struct PassTimes {
   double forward_comm = 0;      // tensor axis, exposed
   double backward_compute = 0;  // recomputation included
   double backward_comm = 0;
+  double backward_weight = 0;  // of backward_compute: what a schedule that splits the backward may put off
   double forward() const { return forward_compute + forward_comm; }
   double backward() const { return backward_compute + backward_comm; }
   double both() const { return forward() + backward(); }
@@ -96,11 +102,20 @@ class Evaluator {
     double slowed = 0;  // what compute loses beside hidden reductions
   };
 
+  // Of a pipeline that is laid out as a V: seconds without work, and how many messages are waited for.
+  struct Waiting {
+    double seconds = 0;
+    double messages = 0;
+  };
+
   const UnitTimes& unit_times(const spec::Strategy& strategy);
   PassTimes measure(const spec::Strategy& strategy, int64_t unit);
   PassTimes stage_times(const UnitTimes& units, const spec::Strategy& strategy, int64_t stage, int64_t layers) const;
+  std::vector<int64_t> held_layers(const spec::Strategy& strategy) const;
   const std::vector<int64_t>& stage_layers(const spec::Strategy& strategy);
   std::vector<ChunkDurations> chunk_durations(const spec::Strategy& strategy);
+  const schedule::Schedule& small_vee(int64_t stages, int64_t micro_batches, spec::Recompute recompute);
+  Waiting vee_waiting(const spec::Strategy& strategy, const PassTimes& slowest);
   void pipeline_time(const spec::Strategy& strategy, const std::vector<int64_t>& layers, Prediction& prediction);
   PassTimes sharding_times(const spec::Strategy& strategy, const UnitTimes& units, int64_t layers);
   StepTail tail(const spec::Strategy& strategy, double parameters, double last_backward);
@@ -114,7 +129,9 @@ class Evaluator {
   double sample_model_flops_ = 0;
   double sample_hardware_flops_[3] = {};  // by Recompute
   std::map<std::tuple<int64_t, bool, int64_t, int>, UnitTimes> unit_times_;
-  std::map<std::pair<int64_t, int>, std::vector<int64_t>> stage_layers_;
+  std::map<std::tuple<int64_t, int64_t, int>, std::vector<int64_t>> stage_layers_;
+  std::vector<int64_t> explicit_layers_;
+  std::map<std::tuple<int64_t, int64_t, int>, schedule::Schedule> small_vees_;
 };
 
 }  // namespace ridgeline::simulate

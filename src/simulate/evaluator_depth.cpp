@@ -1,5 +1,7 @@
 // The slower half of Evaluator: one plan in depth, by stage, by part and action by action.
 #include "cost/kernels.h"
+#include "cost/stages.h"
+#include "cost/step_schedule.h"
 #include "schedule/actions.h"
 #include "simulate/evaluator.h"
 #include "simulate/kernel_time.h"
@@ -21,7 +23,7 @@ std::vector<StageReport> Evaluator::stages(const spec::Strategy& strategy) {
     report.layers = layers[stage];
     report.times = stage_times(units, strategy, stage, layers[stage]);
     report.memory = memory_.stage(strategy, stage, layers[stage]);
-    report.parameters = memory_.parameters(strategy.tensor, layers[stage], stage == 0, stage == strategy.pipeline - 1);
+    report.parameters = memory_.parameters(strategy.tensor, layers[stage], stage == 0, stage == strategy.head_stage());
     reports.push_back(report);
   }
   return reports;
@@ -55,25 +57,30 @@ std::vector<ChunkDurations> Evaluator::chunk_durations(const spec::Strategy& str
   const std::vector<int64_t>& layers = stage_layers(strategy);
   const UnitTimes& units = unit_times(strategy);
   const int64_t chunks = strategy.virtual_pipeline;
+  // The recipes of other programs cut all chunks alike.
+  const bool cut = recipe_.name == "ridgeline";
+  const std::vector<spec::StageUnits> held = cut ? cost::held_units(model_, strategy) : std::vector<spec::StageUnits>();
   std::vector<ChunkDurations> durations;
   for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const bool first = stage == 0 && chunk == 0, last = stage == strategy.head_stage() && chunk == chunks - 1;
       PassTimes times;
-      times.add(units.layer, to_double(layers[stage]) / to_double(chunks));
-      if (stage == 0 && chunk == 0) times.add(units.embedding, 1);
-      if (stage == strategy.pipeline - 1 && chunk == chunks - 1) times.add(units.head, 1);
+      if (cut) {
+        times.add(units.layer, to_double(held[stage][chunk].size() - (first ? 1 : 0) - (last ? 1 : 0)));
+      } else {
+        times.add(units.layer, to_double(layers[stage]) / to_double(chunks));
+      }
+      if (first) times.add(units.embedding, 1);
+      if (last) times.add(units.head, 1);
       const double host = 0.5e-3 * machine_.stack.micro_batch_ms / to_double(chunks);
-      durations.push_back({times.forward() + host, times.backward() + host, 0});
+      durations.push_back({times.forward() + host, times.backward() + host, times.backward_weight});
     }
   }
   return durations;
 }
 
 Timeline Evaluator::play(const spec::Strategy& strategy) {
-  const schedule::Schedule schedule =
-      strategy.virtual_pipeline > 1
-          ? schedule::make_interleaved_schedule(strategy.pipeline, strategy.virtual_pipeline, strategy.micro_batches())
-          : schedule::make_schedule(strategy.schedule, strategy.pipeline, strategy.micro_batches());
+  const schedule::Schedule schedule = cost::step_schedule(model_, strategy);
   return simulate::play(schedule, chunk_durations(strategy), message_seconds(strategy), /*keeps_spans=*/true);
 }
 

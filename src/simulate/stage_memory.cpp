@@ -1,9 +1,12 @@
 #include "simulate/stage_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "cost/saved_tensors.h"
+#include "cost/step_schedule.h"
+#include "schedule/check.h"
 #include "schedule/in_flight.h"
 #include "spec/parameters.h"
 
@@ -88,6 +91,9 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
     const double widest = std::max(gate * mlp, to_double(local.query_width + 2 * local.key_width));
     saved.transient = rows * element() * (3 * hidden + 2 * widest);
   }
+  for (const cost::SavedTensor& tensor : cost::deferred_tensors(model_, strategy, spec::layer_unit(0))) {
+    saved.deferred += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
+  }
   return saved;
 }
 
@@ -119,11 +125,39 @@ double MemoryModel::reserve(const spec::Strategy& strategy) const {
 
 double MemoryModel::activations(const spec::Strategy& strategy, int64_t stage, int64_t layers) {
   const Saved& one = saved(strategy);
+  if (!strategy.schedule_file.empty()) return file_bytes(strategy, stage, layers) + one.rebuilt;
+  if (strategy.splits_backward()) {
+    const double kept = to_double(layers) * one.layer + one.scatter + (stage == 0 ? one.embedding : 0);
+    return split_bytes(strategy, stage, kept, to_double(layers) * one.deferred) + one.rebuilt +
+           (stage == strategy.head_stage() ? one.head : 0);
+  }
   const schedule::InFlight flight = schedule::most_in_flight(
       strategy.schedule, strategy.pipeline, strategy.virtual_pipeline, strategy.micro_batches(), stage);
   const double of_chunk = to_double(layers) / to_double(strategy.virtual_pipeline) * one.layer + one.scatter;
   return to_double(flight.pairs) * of_chunk + to_double(flight.embedding) * one.embedding +
          to_double(flight.head) * one.head + one.rebuilt;
+}
+
+double MemoryModel::split_bytes(const spec::Strategy& strategy, int64_t stage, double kept, double deferred) const {
+  const double m = to_double(strategy.micro_batches()), p = to_double(strategy.pipeline), most = std::min(m, p);
+  if (strategy.is_vee()) return most * std::max(kept, deferred);  // at most (schedule/zero_bubble_v.cpp)
+  // ZB-H1: before a backward for the input, or between it and the weights' one that follows.
+  const double before = std::min(m, p - to_double(stage));
+  return std::max(before * kept + (most - before) * deferred, (before - 1) * kept + (most - before + 1) * deferred);
+}
+
+double MemoryModel::file_bytes(const spec::Strategy& strategy, int64_t stage, int64_t layers) {
+  const Saved& one = saved(strategy);
+  auto file = files_.find(strategy.schedule_file);
+  if (file == files_.end()) {
+    file = files_.emplace(strategy.schedule_file, cost::step_schedule(model_, strategy)).first;
+  }
+  const double share = to_double(layers) / to_double(strategy.virtual_pipeline);
+  const schedule::Kept chunk{std::llround(share * one.layer + one.scatter), std::llround(share * one.deferred)};
+  std::vector<schedule::Kept> chunks(static_cast<size_t>(file->second.chunks_per_stage), chunk);
+  if (stage == 0) chunks.front().activations += std::llround(one.embedding);
+  if (stage == strategy.head_stage()) chunks.back().activations += std::llround(one.head);
+  return to_double(schedule::peak_kept(file->second, stage, chunks));
 }
 
 double MemoryModel::working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last) {
@@ -169,7 +203,7 @@ double MemoryModel::logits_buffers(const spec::Strategy& strategy) {
 }
 
 StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, int64_t layers) {
-  const bool first = stage == 0, last = stage == strategy.pipeline - 1;
+  const bool first = stage == 0, last = stage == strategy.head_stage();
   const double count = parameters(strategy.tensor, layers, first, last);
   StageMemory memory = statics(strategy, count);
   memory.activations = activations(strategy, stage, layers);

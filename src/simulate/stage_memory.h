@@ -14,6 +14,7 @@
 
 #include "cost/local_shares.h"
 #include "cost/recipe.h"
+#include "schedule/actions.h"
 #include "simulate/prediction.h"
 #include "spec/machine.h"
 #include "spec/model.h"
@@ -48,6 +49,7 @@ class MemoryModel {
  private:
   struct Saved {  // bytes of one micro-batch
     double layer = 0, embedding = 0, head = 0, rebuilt = 0, scatter = 0, transient = 0;
+    double deferred = 0;  // of a layer, between the halves of a split backward
   };
   const Saved& saved(const spec::Strategy& strategy);
   Saved count_saved(const spec::Strategy& strategy);
@@ -57,12 +59,18 @@ class MemoryModel {
   double sharding_buffers(const spec::Strategy& strategy, int64_t layers, bool first, bool last);
   double logits_buffers(const spec::Strategy& strategy);
   double element() const { return compute_ == spec::Precision::fp32 ? 4 : 2; }
+  // Saved tensors at the peak of a stage with a split backward: micro-batches keep `kept` before and `deferred` after
+  // its first half.
+  double split_bytes(const spec::Strategy& strategy, int64_t stage, double kept, double deferred) const;
+  // The same of a stage that follows a schedule from a file.
+  double file_bytes(const spec::Strategy& strategy, int64_t stage, int64_t layers);
 
   spec::ModelSpec model_;
   spec::Machine machine_;
   spec::Precision compute_;
   cost::Recipe recipe_;
   std::map<int64_t, cost::LocalShares> shares_;
+  std::map<std::string, schedule::Schedule> files_;  // schedules of strategies that name a file
   std::map<std::tuple<int64_t, bool, int64_t, int>, Saved> saved_;
 };
 

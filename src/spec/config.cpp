@@ -110,13 +110,24 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
              "shard norms, dropout and residuals over the tensor ranks by sequence");
   schema.key("strategy.pipeline", strategy.pipeline, "pipeline stages", between(1, kMostRanks));
   schema.choice<ScheduleKind>(
-      "strategy.schedule", strategy.schedule, {{"gpipe", ScheduleKind::gpipe}, {"1f1b", ScheduleKind::one_f_one_b}},
-      "order of a stage's work: 1f1b keeps the fewest activations, gpipe runs all forwards first");
+      "strategy.schedule", strategy.schedule,
+      {{"gpipe", ScheduleKind::gpipe},
+       {"1f1b", ScheduleKind::one_f_one_b},
+       {"zero_bubble", ScheduleKind::zero_bubble},
+       {"zero_bubble_v", ScheduleKind::zero_bubble_v}},
+      "order of a stage's work: 1f1b keeps the fewest activations, gpipe runs all forwards first, zero_bubble (ZB-H1) "
+      "puts "
+      "weight gradients where 1f1b waits, zero_bubble_v (ZB-V) waits least and lays the model out as a V");
   schema.key("strategy.virtual_pipeline", strategy.virtual_pipeline,
-             "chunks of the model that a stage holds; more than one: interleaved 1f1b", between(1, 1000));
-  schema.key("strategy.stage_layers", strategy.stage_layers,
-             "layers of each stage, such as [5, 6, 6, 5]; empty: balanced, embedding and head counted as work",
-             between(1, 1e5));
+             "chunks of the model that a stage holds; more than one: interleaved 1f1b; zero_bubble_v has 2",
+             between(1, 1000));
+  schema.key("strategy.schedule_file", strategy.schedule_file,
+             "file with the order of each stage's work, in place of that of schedule (docs/schedules.md); empty: none");
+  schema.key(
+      "strategy.stage_layers", strategy.stage_layers,
+      "layers of each stage, such as [5, 6, 6, 5]; with chunks of each chunk, in order of the model; empty: balanced, "
+      "embedding and head counted as work",
+      between(1, 1e5));
   schema.key("strategy.zero_stage", strategy.zero_stage,
              "what is sharded over the data parallel ranks: nothing (0), optimizer state (1), gradients too (2), "
              "parameters too (3)",
@@ -133,7 +144,8 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
              between(1, 1e9));
   schema.choice<Recompute>("strategy.recompute", strategy.recompute,
                            {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}},
-                           "what backward computes again instead of keeping: nothing, the outputs of norms and GELU (selective), or whole layers (full)");
+                           "what backward computes again instead of keeping: nothing, the outputs of norms and GELU "
+                           "(selective), or whole layers (full)");
   schema.key("strategy.bucket_mib", strategy.bucket_mib, "size of a gradient bucket, MiB of fp32",
              Interval{.low = 0, .high = 1e6, .low_open = true});
 }

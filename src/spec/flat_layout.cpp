@@ -17,14 +17,18 @@ struct Candidate {
   int64_t parameter;
   bool tied;
   bool tensor_partial;
-  std::vector<int64_t> units;  // of this stage, that use it, ascending: its gradient is final after the first one's backward
+  std::vector<int64_t>
+      units;  // of this stage, that use it, ascending: its gradient is final after the first one's backward
 
-  bool same_kind(const Candidate& other) const {
-    return tied == other.tied && tensor_partial == other.tensor_partial;
-  }
+  bool same_kind(const Candidate& other) const { return tied == other.tied && tensor_partial == other.tensor_partial; }
 };
 
-std::vector<Candidate> candidates(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages,
+bool holds(const StageUnits& stage, int64_t unit) {
+  return std::any_of(stage.begin(), stage.end(),
+                     [&](const Range& chunk) { return unit >= chunk.begin && unit < chunk.end; });
+}
+
+std::vector<Candidate> candidates(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
                                   int64_t stage, int64_t tensor_size, bool by_units) {
   std::vector<Candidate> list;
   for (int64_t index = 0; index < static_cast<int64_t>(parameters.size()); ++index) {
@@ -32,7 +36,7 @@ std::vector<Candidate> candidates(const std::vector<ParameterSpec>& parameters, 
     if (!in_stage(parameter, stages[stage])) continue;
     Candidate candidate{index, is_tied(parameter, stages), tensor_size > 1 && parameter.gradient.is_partial(), {}};
     for (int64_t unit : parameter.units) {
-      if (unit >= stages[stage].begin && unit < stages[stage].end) candidate.units.push_back(unit);
+      if (holds(stages[stage], unit)) candidate.units.push_back(unit);
     }
     std::sort(candidate.units.begin(), candidate.units.end());
     list.push_back(std::move(candidate));
@@ -72,7 +76,8 @@ class Builder {
   void close() {
     if (last_ == nullptr) return;
     FlatBucket& bucket = layout_.buckets.back();
-    bucket.range.end = bucket.range.begin + round_up(layout_.elements - bucket.range.begin, layout_.shards * kAlignment);
+    bucket.range.end =
+        bucket.range.begin + round_up(layout_.elements - bucket.range.begin, layout_.shards * kAlignment);
     layout_.elements = bucket.range.end;
     if (layout_.by_units()) layout_.groups.back().range.end = layout_.elements;
     last_ = nullptr;
@@ -98,15 +103,17 @@ class Builder {
   const Candidate* last_ = nullptr;  // in the open bucket
 };
 
-// Two slots in which units next to each other take turns, and one for each group of several units.
-void place_slots(FlatLayout& layout, const Range& stage) {
+// Two slots in which units next to each other in a chunk take turns, and one for each group of several units.
+void place_slots(FlatLayout& layout, const StageUnits& stage) {
   std::vector<int64_t> sizes(2, 0);
   for (FlatGroup& group : layout.groups) {
     if (group.units.size() > 1) {
       group.slot = static_cast<int64_t>(sizes.size());
       sizes.push_back(0);
     } else {
-      group.slot = (group.units[0] - stage.begin) % 2;
+      const int64_t unit = group.units[0];
+      const auto chunk = std::find_if(stage.begin(), stage.end(), [&](const Range& range) { return unit < range.end; });
+      group.slot = (unit - chunk->begin) % 2;
     }
     sizes[group.slot] = std::max(sizes[group.slot], group.range.size());
   }
@@ -120,13 +127,19 @@ void place_slots(FlatLayout& layout, const Range& stage) {
 
 }  // namespace
 
-bool in_stage(const ParameterSpec& parameter, const Range& stage) {
-  return std::any_of(parameter.units.begin(), parameter.units.end(),
-                     [&](int64_t unit) { return unit >= stage.begin && unit < stage.end; });
+std::vector<StageUnits> one_chunk_stages(const std::vector<Range>& stages) {
+  std::vector<StageUnits> list;
+  for (const Range& stage : stages) list.push_back({stage});
+  return list;
 }
 
-bool is_tied(const ParameterSpec& parameter, const std::vector<Range>& stages) {
-  return std::count_if(stages.begin(), stages.end(), [&](const Range& stage) { return in_stage(parameter, stage); }) > 1;
+bool in_stage(const ParameterSpec& parameter, const StageUnits& stage) {
+  return std::any_of(parameter.units.begin(), parameter.units.end(), [&](int64_t unit) { return holds(stage, unit); });
+}
+
+bool is_tied(const ParameterSpec& parameter, const std::vector<StageUnits>& stages) {
+  return std::count_if(stages.begin(), stages.end(),
+                       [&](const StageUnits& stage) { return in_stage(parameter, stage); }) > 1;
 }
 
 Range FlatLayout::owned(const FlatBucket& bucket, int64_t shard) const {
@@ -139,8 +152,9 @@ int64_t FlatLayout::working_begin(const FlatBucket& bucket) const {
   return slots[group.slot].begin + bucket.range.begin - group.range.begin;
 }
 
-FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
-                            int64_t tensor_size, int64_t tensor_index, int64_t shards, double bucket_mib, bool by_units) {
+FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
+                            int64_t stage, int64_t tensor_size, int64_t tensor_index, int64_t shards, double bucket_mib,
+                            bool by_units) {
   RIDGELINE_ASSERT(stage >= 0 && stage < static_cast<int64_t>(stages.size()));
   const int64_t bucket_elements = std::max<int64_t>(1, static_cast<int64_t>(bucket_mib * 1024 * 1024 / 4));
   FlatLayout layout;
@@ -157,8 +171,8 @@ FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const 
   return layout;
 }
 
-FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
-                            int64_t tensor_index, const Strategy& strategy) {
+FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
+                            int64_t stage, int64_t tensor_index, const Strategy& strategy) {
   return make_flat_layout(parameters, stages, stage, strategy.tensor, tensor_index, strategy.shards(),
                           strategy.bucket_mib, strategy.shards_gradients());
 }

@@ -1,17 +1,18 @@
 // FlatLayout: where each parameter of a pipeline stage lies in the stage's flat buffers.
 //
-// All parameters of a stage are views of one buffer in the compute precision, their main gradients views of one in fp32 at
-// the same offsets. The buffer is a row of buckets. A bucket is what is reduced at once over the data axis; its size is a
-// multiple of the data axis, so with ZeRO-1 rank d owns the d-th equal part of every bucket (masters, moments and update).
-// Buckets follow the order in which backward finishes gradients (last unit first), so that reductions overlap backward.
-// Parameters whose gradients need a reduction before that of the data axis (partial on the tensor axis; tied over stages)
-// are kept in buckets of their own: then one collective on the range serves them all.
+// All parameters of a stage, of all its chunks of the model, are views of one buffer in the compute precision, their
+// main gradients views of one in fp32 at the same offsets. The buffer is a row of buckets. A bucket is what is reduced
+// at once over the data axis; its size is a multiple of the data axis, so with ZeRO-1 rank d owns the d-th equal part
+// of every bucket (masters, moments and update). Buckets follow the order in which backward finishes gradients (last
+// unit first, over all chunks), so that reductions overlap backward. Parameters whose gradients need a reduction before
+// that of the data axis (partial on the tensor axis; tied over stages) are kept in buckets of their own: then one
+// collective on the range serves them all.
 //
-// With ZeRO-2 and 3 a layout is cut by units instead: gradients (ZeRO-2) and values too (ZeRO-3) exist whole only while a
-// unit is at work, in a working buffer, and else as shards. A group is the buckets that the same units use. Groups of
+// With ZeRO-2 and 3 a layout is cut by units instead: gradients (ZeRO-2) and values too (ZeRO-3) exist whole only while
+// a unit is at work, in a working buffer, and else as shards. A group is the buckets that the same units use. Groups of
 // one unit take turns in two slots of the working buffer, so that one unit's group is on its way while its neighbour
-// computes; a group that several units of the stage share (tied embeddings on one stage) has a slot to itself. Places in
-// the working buffer never change, and so views made once stay true.
+// computes; a group that several units of the stage share (tied embeddings on one stage) has a slot to itself. Places
+// in the working buffer never change, and so views made once stay true.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,11 @@
 
 namespace ridgeline::spec {
 
+// What one stage holds: the units of each of its chunks, in order of the model.
+using StageUnits = std::vector<Range>;
+// Stages of one chunk each.
+std::vector<StageUnits> one_chunk_stages(const std::vector<Range>& stages);
+
 struct FlatEntry {
   int64_t parameter = 0;  // index in the declared list
   Box box;                // what this rank's tensor coordinate holds of it
@@ -30,11 +36,11 @@ struct FlatEntry {
 };
 
 struct FlatBucket {
-  Range range;                   // elements, padding included
-  bool tensor_partial = false;   // gradients are summed over the tensor axis first
-  bool tied = false;             // gradients are summed over the stages that share the parameter
-  int64_t first_unit = 0;        // gradients are final once backward has left this unit
-  int64_t group = -1;            // in a layout by units
+  Range range;                  // elements, padding included
+  bool tensor_partial = false;  // gradients are summed over the tensor axis first
+  bool tied = false;            // gradients are summed over the stages that share the parameter
+  int64_t first_unit = 0;       // gradients are final once backward has left this unit and those of the stage after it
+  int64_t group = -1;           // in a layout by units
 };
 
 struct FlatGroup {
@@ -47,10 +53,10 @@ struct FlatGroup {
 struct FlatLayout {
   std::vector<FlatEntry> entries;  // ordered by range
   std::vector<FlatBucket> buckets;
-  int64_t elements = 0;            // of the whole buffer, padding included
-  int64_t shards = 1;              // equal parts that each bucket is cut in
-  std::vector<FlatGroup> groups;   // in a layout by units, else none
-  std::vector<Range> slots;        // elements of the working buffer
+  int64_t elements = 0;           // of the whole buffer, padding included
+  int64_t shards = 1;             // equal parts that each bucket is cut in
+  std::vector<FlatGroup> groups;  // in a layout by units, else none
+  std::vector<Range> slots;       // elements of the working buffer
 
   bool by_units() const { return !slots.empty(); }
   // Part of `bucket` that rank `shard` of those that share it owns.
@@ -62,18 +68,18 @@ struct FlatLayout {
   int64_t working_elements() const { return slots.empty() ? 0 : slots.back().end; }
 };
 
-// `stages`: the units of every stage, of which this is number `stage`; a parameter is tied if its units lie in different
-// ones. `bucket_mib` counts fp32 gradients; a layout by units has no use for it.
-FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
-                            int64_t tensor_size, int64_t tensor_index, int64_t shards, double bucket_mib,
+// The layout of `stage`. All stages are given, since a parameter is tied if its units lie in more than one of them.
+// `bucket_mib` counts fp32 gradients; a layout by units has no use for it.
+FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
+                            int64_t stage, int64_t tensor_size, int64_t tensor_index, int64_t shards, double bucket_mib,
                             bool by_units = false);
 
 // The layout that a strategy (whose `data` is derived) asks for, on coordinate `tensor_index` of the tensor axis.
-FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<Range>& stages, int64_t stage,
-                            int64_t tensor_index, const Strategy& strategy);
+FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
+                            int64_t stage, int64_t tensor_index, const Strategy& strategy);
 
 // True if a unit of the parameter lies in `stage`, and if its units lie in more than one of `stages`.
-bool in_stage(const ParameterSpec& parameter, const Range& stage);
-bool is_tied(const ParameterSpec& parameter, const std::vector<Range>& stages);
+bool in_stage(const ParameterSpec& parameter, const StageUnits& stage);
+bool is_tied(const ParameterSpec& parameter, const std::vector<StageUnits>& stages);
 
 }  // namespace ridgeline::spec

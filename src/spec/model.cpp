@@ -119,6 +119,15 @@ void require_trainable(const ModelSpec& model) {
   if (model.experts > 0) refuse("experts", model.experts, "with one dense MLP");
 }
 
+bool is_trainable(const ModelSpec& model) {
+  try {
+    require_trainable(model);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 std::string to_string(Norm norm) { return norm == Norm::layer_norm ? "layer_norm" : "rms_norm"; }
 
 std::string to_string(Positions positions) { return positions == Positions::learned ? "learned" : "rotary"; }

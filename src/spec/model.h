@@ -65,6 +65,7 @@ void validate(const ModelSpec& model);
 // Throws InputError, naming the key at fault, for a model that planning describes and `train` cannot run yet: one with
 // experts.
 void require_trainable(const ModelSpec& model);
+bool is_trainable(const ModelSpec& model);  // the same as an answer
 
 std::string to_string(Norm norm);
 std::string to_string(Positions positions);

@@ -59,15 +59,24 @@ void check_tensor(const Strategy& strategy, const ModelSpec& model) {
 }
 
 void check_stages(const Strategy& strategy, const ModelSpec& model) {
+  const int64_t stages = strategy.global_stages();
+  if (strategy.virtual_pipeline > 1 && stages > model.layers) {
+    throw InputError(
+        "strategy.virtual_pipeline = {}: {} stages of {} chunks are more than the model's {} layers; use at most {}",
+        strategy.virtual_pipeline, strategy.pipeline, strategy.virtual_pipeline, model.layers,
+        std::max<int64_t>(1, model.layers / strategy.pipeline));
+  }
   if (strategy.pipeline > model.layers) {
     throw InputError("strategy.pipeline = {}: more stages than the model's {} layers; use at most {}",
                      strategy.pipeline, model.layers, model.layers);
   }
   const std::vector<int64_t>& layers = strategy.stage_layers;
   if (layers.empty()) return;
-  if (static_cast<int64_t>(layers.size()) != strategy.pipeline) {
-    throw InputError("strategy.stage_layers = [{}]: {} entries for strategy.pipeline = {}; give one for each stage",
-                     fmt::join(layers, ", "), layers.size(), strategy.pipeline);
+  if (static_cast<int64_t>(layers.size()) != stages) {
+    throw InputError("strategy.stage_layers = [{}]: {} entries for strategy.pipeline = {}{}; give one for each {}",
+                     fmt::join(layers, ", "), layers.size(), strategy.pipeline,
+                     stages == strategy.pipeline ? "" : fmt::format(" of {} chunks each", strategy.virtual_pipeline),
+                     stages == strategy.pipeline ? "stage" : "chunk, in order of the model");
   }
   int64_t sum = 0;
   for (const int64_t count : layers) {
@@ -83,21 +92,26 @@ void check_stages(const Strategy& strategy, const ModelSpec& model) {
   }
 }
 
-// Interleaved 1F1B: chunks of equal layers, and micro-batches in groups of as many as there are stages.
-void check_chunks(const Strategy& strategy, const ModelSpec& model) {
+// Interleaved 1F1B, whose micro-batches go through in groups of as many as there are stages, or two chunks of a V.
+void check_chunks(const Strategy& strategy) {
   const int64_t chunks = strategy.virtual_pipeline;
+  if (strategy.is_vee() && strategy.pipeline == 1) {
+    throw InputError(
+        "strategy.schedule = \"zero_bubble_v\": chunks on the way down the stages and back need at least 2 stages; "
+        "raise "
+        "strategy.pipeline or use \"1f1b\"");
+  }
   if (chunks == 1) return;
   const auto refuse = [chunks](const std::string& why) {
     throw InputError("strategy.virtual_pipeline = {}: {}; or set it to 1", chunks, why);
   };
+  if (strategy.is_vee()) {
+    if (chunks != 2) refuse("strategy.schedule = \"zero_bubble_v\" has 2 chunks a stage; set it to 2");
+    return;
+  }
   if (strategy.pipeline == 1) refuse("interleaving needs at least 2 stages; raise strategy.pipeline");
   if (strategy.schedule != ScheduleKind::one_f_one_b) refuse("interleaving is a form of strategy.schedule = \"1f1b\"");
-  if (!strategy.stage_layers.empty()) refuse("chunks are of equal layers; leave strategy.stage_layers out");
-  if (model.layers % (strategy.pipeline * chunks) != 0) {
-    refuse(fmt::format("{} layers do not divide by pipeline * virtual_pipeline = {} * {} = {}", model.layers,
-                       strategy.pipeline, chunks, strategy.pipeline * chunks));
-  }
-  if (strategy.micro_batches() % strategy.pipeline != 0) {
+  if (strategy.schedule_file.empty() && strategy.micro_batches() % strategy.pipeline != 0) {
     refuse(
         fmt::format("the {} micro-batches of a replica do not divide by strategy.pipeline = {}; change "
                     "strategy.global_batch or strategy.micro_batch",
@@ -134,12 +148,15 @@ void check_shard_group(const Strategy& strategy) {
   const int64_t group = strategy.shard_group;
   if (group == 0) return;
   if (strategy.zero_stage == 0) {
-    throw InputError("strategy.shard_group = {}: nothing is sharded with strategy.zero_stage = 0; use a zero_stage of 1 to 3, "
-                     "or leave shard_group out", group);
+    throw InputError(
+        "strategy.shard_group = {}: nothing is sharded with strategy.zero_stage = 0; use a zero_stage of 1 to 3, "
+        "or leave shard_group out",
+        group);
   }
   if (strategy.data % group != 0) {
-    throw InputError("strategy.shard_group = {}: does not divide the {} ranks of the data axis; use one of {}, or 0 for all",
-                     group, strategy.data, divisor_list(strategy.data));
+    throw InputError(
+        "strategy.shard_group = {}: does not divide the {} ranks of the data axis; use one of {}, or 0 for all", group,
+        strategy.data, divisor_list(strategy.data));
   }
 }
 
@@ -147,6 +164,7 @@ void check_shard_group(const Strategy& strategy) {
 
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
   check_ranges(strategy);
+  if (strategy.is_vee() && strategy.virtual_pipeline == 1) strategy.virtual_pipeline = 2;
   check_tensor(strategy, model);
   check_stages(strategy, model);
   const int64_t model_parallel = strategy.tensor * strategy.pipeline;
@@ -170,33 +188,13 @@ void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
   strategy.data = data;
   check_activations(strategy, model);
   check_shard_group(strategy);
-  check_chunks(strategy, model);
+  check_chunks(strategy);
 }
 
 bool is_legal(const Strategy& strategy, const ModelSpec& model) {
   try {
     Strategy again = strategy;
     derive_data(again, model, strategy.ranks());
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-void require_trainable(const Strategy& strategy) {
-  const auto refuse = [](const char* key, int64_t value, const char* what) {
-    throw InputError(
-        "strategy.{} = {}: `ridgeline train` does not run {} yet; planning commands (`plan`, `simulate`) take it. Use "
-        "`plan --trainable` for strategies that train",
-        key, value, what);
-  };
-  if (strategy.virtual_pipeline > 1) refuse("virtual_pipeline", strategy.virtual_pipeline, "interleaved chunks");
-}
-
-bool is_trainable(const Strategy& strategy, const ModelSpec& model) {
-  try {
-    require_trainable(model);
-    require_trainable(strategy);
     return true;
   } catch (const InputError&) {
     return false;
@@ -214,7 +212,19 @@ std::vector<int64_t> divisors(int64_t number) {
   return small;
 }
 
-std::string to_string(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "gpipe" : "1f1b"; }
+std::string to_string(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::gpipe:
+      return "gpipe";
+    case ScheduleKind::one_f_one_b:
+      return "1f1b";
+    case ScheduleKind::zero_bubble:
+      return "zero_bubble";
+    case ScheduleKind::zero_bubble_v:
+      return "zero_bubble_v";
+  }
+  throw InternalError("ScheduleKind {}", static_cast<int>(kind));
+}
 
 std::string to_string(Recompute recompute) {
   switch (recompute) {

@@ -10,7 +10,9 @@
 
 namespace ridgeline::spec {
 
-enum class ScheduleKind { gpipe, one_f_one_b };
+// zero_bubble and zero_bubble_v split the backward in gradients of inputs and of weights; the latter holds two chunks
+// of the model on each stage, on the way down the stages and back.
+enum class ScheduleKind { gpipe, one_f_one_b, zero_bubble, zero_bubble_v };
 enum class Recompute { none, selective, full };
 
 struct Strategy {
@@ -18,9 +20,13 @@ struct Strategy {
   bool sequence_parallel = false;  // shard norms, dropout and residuals over the tensor axis by sequence
   int64_t pipeline = 1;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  int64_t virtual_pipeline = 1;            // chunks of the model that a stage holds: more than one is interleaved 1F1B
-  std::vector<int64_t> stage_layers = {};  // layers of each stage; empty: balanced, embedding and head counted as work
-  int64_t data = 0;                        // derived: ranks / (tensor * pipeline); 0 until derive_data was called
+  // Chunks of the model that a stage holds: more than one is interleaved 1F1B; zero_bubble_v has two.
+  int64_t virtual_pipeline = 1;
+  // Layers of each stage (of each global stage, where there are chunks); empty: balanced, embedding and head counted.
+  std::vector<int64_t> stage_layers = {};
+  // A file whose order of work replaces the one that `schedule` gives (schedule/file.h); where the chunks lie stays.
+  std::string schedule_file = {};
+  int64_t data = 0;  // derived: ranks / (tensor * pipeline); 0 until derive_data was called
   // What is sharded over the data axis: nothing (0), optimizer state (1), gradients too (2), parameters too (3).
   int64_t zero_stage = 0;
   // Ranks of the data axis that it is sharded over, neighbours, with copies in the others; 0: the whole axis.
@@ -38,24 +44,26 @@ struct Strategy {
   bool shards_optimizer() const { return zero_stage >= 1 && shards() > 1; }
   bool shards_gradients() const { return zero_stage >= 2 && shards() > 1; }
   bool shards_values() const { return zero_stage >= 3 && shards() > 1; }
+  // Pieces that the model is cut into, in order of the model.
+  int64_t global_stages() const { return pipeline * virtual_pipeline; }
+  // Chunks go down the stages and back up (else: round and round).
+  bool is_vee() const { return schedule == ScheduleKind::zero_bubble_v; }
+  bool splits_backward() const { return schedule == ScheduleKind::zero_bubble || is_vee(); }
+  // The stage that holds the head; the embedding is on stage 0.
+  int64_t head_stage() const { return is_vee() ? 0 : pipeline - 1; }
   // Micro-batches that one replica runs in a step (gradient accumulation).
   int64_t micro_batches() const { return global_batch / (micro_batch * data); }
 };
 
-// Sets `data` to what `ranks` leave, and throws InputError (naming the key) where anything does not divide: ranks by
-// tensor * pipeline, heads by tensor, sequence by tensor with sequence_parallel, global_batch by micro_batch * data,
-// layers and micro-batches by virtual_pipeline, layers by stage_layers, more stages than layers, vocabulary smaller
-// than tensor.
+// Sets `data` to what `ranks` leave, and `virtual_pipeline` to 2 where the schedule has two chunks; throws InputError
+// (naming the key) where anything does not divide: ranks by tensor * pipeline, heads by tensor, sequence by tensor with
+// sequence_parallel, global_batch by micro_batch * data, layers and micro-batches by virtual_pipeline, layers by
+// stage_layers, more stages than layers, vocabulary smaller than tensor.
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks);
 
 // Whether derive_data would take it on as many ranks as it has; `data` is set. What proposes strategies asks this, so
 // that there is one set of rules.
 bool is_legal(const Strategy& strategy, const ModelSpec& model);
-
-// Throws InputError, naming the first key at fault, for a strategy that planning takes and `train` cannot run yet.
-void require_trainable(const Strategy& strategy);
-// Whether require_trainable takes both.
-bool is_trainable(const Strategy& strategy, const ModelSpec& model);
 
 std::vector<int64_t> divisors(int64_t number);  // of a positive number, ascending
 

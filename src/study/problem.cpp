@@ -39,12 +39,11 @@ Problem::Problem(StudyFile file, spec::TrainSpec train)
       return;
     }
     if (is_measured()) spec::require_trainable(train_.model);
-    enumerated_ = search::enumerate(file_.space, train_.model,
-                                    {.devices = file_.devices,
-                                     .devices_per_node = machine_.devices_per_node,
-                                     .global_batch = file_.global_batch > 0 ? file_.global_batch
-                                                                            : train_.strategy.global_batch,
-                                     .only_trainable = is_measured()});
+    enumerated_ =
+        search::enumerate(file_.space, train_.model,
+                          {.devices = file_.devices,
+                           .devices_per_node = machine_.devices_per_node,
+                           .global_batch = file_.global_batch > 0 ? file_.global_batch : train_.strategy.global_batch});
     points_ = &*enumerated_;
   });
   check_power();
@@ -56,8 +55,9 @@ Problem::Problem(StudyFile file, spec::TrainSpec train)
 void Problem::check_power() const {
   for (const search::Objective goal : file_.goals) {
     if (goal != search::Objective::joules_per_token || machine_.device.power_w > 0) continue;
-    throw InputError("{}: objective.goals: joules_per_token needs the machine's device.power_w, and {} does not have it",
-                     file_.sources.of("objective.goals"), machine_.name);
+    throw InputError(
+        "{}: objective.goals: joules_per_token needs the machine's device.power_w, and {} does not have it",
+        file_.sources.of("objective.goals"), machine_.name);
   }
 }
 

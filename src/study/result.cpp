@@ -155,7 +155,7 @@ Result result_of(const Problem& problem, const std::vector<TrialRecord>& trials,
 std::string best_config(const Problem& problem, const Result& result) {
   if (!result.best) return "";
   const search::Point& point = problem.points().at(problem.point_of(*result.best));
-  if (!spec::is_trainable(point.strategy, problem.train().model)) return "";
+  if (!spec::is_trainable(problem.train().model)) return "";
   spec::TrainSpec train = problem.train();
   train.strategy = point.strategy;
   const std::string seconds =

@@ -27,16 +27,22 @@ std::span<const int64_t> tail(const std::vector<int64_t>& text, int64_t count) {
 
 }  // namespace
 
-TextModel::TextModel(const spec::TrainSpec& spec, const std::filesystem::path& checkpoint, const platform::Device& device)
-    : alone_(mesh::Communicator::make_single("generation")),
-      context_{spec.model, whole_model(), spec::residual_placement(whole_model()), &alone_, spec.training.seed,
-               scalar_type(spec.precision.compute), device.torch()} {
+TextModel::TextModel(const spec::TrainSpec& spec, const std::filesystem::path& checkpoint,
+                     const platform::Device& device)
+    : alone_(mesh::Communicator::make_single("generation")), context_{spec.model,
+                                                                      whole_model(),
+                                                                      spec::residual_placement(whole_model()),
+                                                                      &alone_,
+                                                                      spec.training.seed,
+                                                                      scalar_type(spec.precision.compute),
+                                                                      device.torch()} {
   const c10::InferenceMode no_autograd;
   const spec::Strategy& strategy = context_.strategy;
   std::vector<spec::ParameterSpec> declared = spec::declare_parameters(spec.model, strategy);
-  spec::FlatLayout layout = spec::make_flat_layout(declared, {{0, spec::unit_count(spec.model)}}, 0, 0, strategy);
-  parameters_ = std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute,
-                                                     context_.device);
+  spec::FlatLayout layout =
+      spec::make_flat_layout(declared, spec::one_chunk_stages({{0, spec::unit_count(spec.model)}}), 0, 0, strategy);
+  parameters_ =
+      std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute, context_.device);
   checkpoint::CheckpointReader reader(checkpoint);
   read_parameters(reader, *parameters_);
 }
@@ -49,8 +55,10 @@ std::vector<int64_t> checked_prompt(std::span<const int64_t> prompt, const spec:
   }
   if (!prompt.empty()) return {prompt.begin(), prompt.end()};
   if (model.vocabulary != data::kByteVocabulary) {
-    throw InputError("the prompt is empty, and which token begins a document of this vocabulary ({}) is not known: give at "
-                     "least one token by --prompt-tokens", model.vocabulary);
+    throw InputError(
+        "the prompt is empty, and which token begins a document of this vocabulary ({}) is not known: give at "
+        "least one token by --prompt-tokens",
+        model.vocabulary);
   }
   return {data::kEndOfDocument};
 }

@@ -43,11 +43,11 @@ void check_memory(const spec::TrainSpec& spec, int64_t bytes_of_rank, bool on_ho
   if (kept <= bytes_of_rank) return;
   const auto bytes = [](int64_t count) { return format_bytes(static_cast<double>(count)); };
   throw Failure(
-      "this does not fit: a rank of stage {} keeps {} (weights {}, gradients {}, optimizer {}, activations {}, buffers {}) and has "
-      "{}. Use more tensor or pipeline ranks, a higher strategy.zero_stage, a smaller strategy.micro_batch or "
-      "strategy.recompute; `ridgeline plan` lists strategies that fit",
+      "this does not fit: a rank of stage {} keeps {} (weights {}, gradients {}, optimizer {}, activations {}, messages "
+      "{}, buffers {}) and has {}. Use more tensor or pipeline ranks, a higher strategy.zero_stage, a smaller "
+      "strategy.micro_batch or strategy.recompute; `ridgeline plan` lists strategies that fit",
       stage, bytes(kept), bytes(memory.weights), bytes(memory.gradients), bytes(memory.optimizer + offloaded),
-      bytes(memory.activations), bytes(memory.buffers), bytes(bytes_of_rank));
+      bytes(memory.activations), bytes(memory.messages), bytes(memory.buffers), bytes(bytes_of_rank));
 }
 
 void check_before_start(const spec::TrainSpec& spec, const data::SampleSource& source) {

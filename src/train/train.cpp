@@ -25,11 +25,16 @@
 namespace ridgeline::train {
 namespace {
 
-std::string describe_stages(const std::vector<spec::Range>& stages, const spec::ModelSpec& model) {
+// Layers of the stages: "5+6+6+5", and with chunks "2/1+1/1".
+std::string describe_stages(const std::vector<spec::StageUnits>& stages, const spec::ModelSpec& model) {
   std::vector<std::string> layers;
-  for (const spec::Range& units : stages) {
-    const int64_t outside = (units.begin == 0 ? 1 : 0) + (units.end == spec::unit_count(model) ? 1 : 0);
-    layers.push_back(std::to_string(units.size() - outside));
+  for (const spec::StageUnits& stage : stages) {
+    std::vector<std::string> chunks;
+    for (const spec::Range& units : stage) {
+      const int64_t outside = (units.begin == 0 ? 1 : 0) + (units.end == spec::unit_count(model) ? 1 : 0);
+      chunks.push_back(std::to_string(units.size() - outside));
+    }
+    layers.push_back(join(chunks, "/"));
   }
   return join(layers, "+");
 }
@@ -47,13 +52,19 @@ std::string attention_kernel_of(const spec::TrainSpec& spec, const platform::Dev
   return nn::attention_kernel(device.torch(), scalar_type(spec.precision.compute), pattern);
 }
 
+std::string describe_schedule(const spec::Strategy& strategy) {
+  if (strategy.virtual_pipeline == 1) return to_string(strategy.schedule);
+  const std::string name = strategy.is_vee() ? to_string(strategy.schedule) : "interleaved 1f1b";
+  return fmt::format("{}, {} chunks a stage", name, strategy.virtual_pipeline);
+}
+
 void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platform::Device& device) {
   const spec::Strategy& strategy = spec.strategy;
   spdlog::info("model: {} parameters, {} layers, hidden {}, {} heads, vocabulary {}, sequence {}",
-               format_count(static_cast<double>(spec::parameter_count(spec.model))), spec.model.layers, spec.model.hidden,
-               spec.model.heads, spec.model.vocabulary, spec.model.sequence);
+               format_count(static_cast<double>(spec::parameter_count(spec.model))), spec.model.layers,
+               spec.model.hidden, spec.model.heads, spec.model.vocabulary, spec.model.sequence);
   spdlog::info("layout: tensor {}{} x pipeline {} ({}, layers {}) x data {}{}", strategy.tensor,
-               strategy.sequence_parallel ? " (sequence parallel)" : "", strategy.pipeline, to_string(strategy.schedule),
+               strategy.sequence_parallel ? " (sequence parallel)" : "", strategy.pipeline, describe_schedule(strategy),
                describe_stages(trainer.stages(), spec.model), strategy.data, describe_sharding(strategy));
   spdlog::info("batch: {} samples = {} micro-batches of {} on each of {} replicas; {}, recomputation {}",
                strategy.global_batch, strategy.micro_batches(), strategy.micro_batch, strategy.data,
@@ -75,7 +86,8 @@ data::SampleSource open_data(const spec::TrainSpec& spec) {
 // The words of an allocator are about its source code; users need to know how much was wanted, and what to turn.
 std::optional<Failure> out_of_memory(const std::exception& error) {
   constexpr const char* kAdvice =
-      "Use a smaller strategy.micro_batch, strategy.recompute, a higher strategy.zero_stage, more tensor or pipeline ranks, "
+      "Use a smaller strategy.micro_batch, strategy.recompute, a higher strategy.zero_stage, more tensor or pipeline "
+      "ranks, "
       "or a smaller model";
   const std::string text = error.what();
   const std::string wanted = "you tried to allocate ";
@@ -102,9 +114,9 @@ int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& en
   std::optional<RunLock> lock;  // of rank 0, for all
   if (environment.rank == 0) lock.emplace(spec.training.run);
   watchdog.progress(0, "communicators");
-  const mesh::Mesh mesh(mesh::MeshShape::of(spec.strategy), environment.rank, store, device,
-                        {.timeout = spec.training.communication_timeout,
-                         .one_machine = environment.local_world == environment.world});
+  const mesh::Mesh mesh(
+      mesh::MeshShape::of(spec.strategy), environment.rank, store, device,
+      {.timeout = spec.training.communication_timeout, .one_machine = environment.local_world == environment.world});
   if (environment.world > 1) spdlog::info("ranks talk over {}", mesh.world().back_end());
   watchdog.progress(0, "model");
   Trainer trainer(spec, mesh, source);

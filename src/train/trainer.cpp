@@ -10,7 +10,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "cost/stages.h"
+#include "cost/step_schedule.h"
 #include "optim/learning_rate.h"
+#include "schedule/check.h"
 #include "spec/config.h"
 #include "train/checkpointing.h"
 #include "train/replica_check.h"
@@ -34,7 +36,7 @@ Trainer::Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data
       mesh_(mesh),
       device_(mesh.device().torch()),
       batches_(source, spec_.strategy, mesh.coordinate(spec::Axis::data), device_),
-      stages_(cost::stage_units(spec_.model, spec_.strategy)),
+      stages_(cost::held_units(spec_.model, spec_.strategy)),
       context_{spec_.model,
                spec_.strategy,
                spec::residual_placement(spec_.strategy),
@@ -42,9 +44,10 @@ Trainer::Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data
                spec_.training.seed,
                scalar_type(spec_.precision.compute),
                device_},
-      schedule_(schedule::make_schedule(spec_.strategy.schedule, spec_.strategy.pipeline, spec_.strategy.micro_batches())),
+      schedule_(cost::step_schedule(spec_.model, spec_.strategy)),
       loss_scale_(spec_.precision) {
   const c10::InferenceMode no_autograd;
+  schedule::check(schedule_);
   build_stage();
 }
 
@@ -56,10 +59,14 @@ void Trainer::build_stage() {
   parameters_ = std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute, device_,
                                                      nn::Sharding::of(spec_.strategy, mesh_.shard().rank()));
   if (spec_.strategy.shards_gradients()) unit_shards_ = std::make_unique<optim::UnitShards>(*parameters_, mesh_);
-  stage_ = std::make_unique<nn::Stage>(context_, *parameters_, stages_[stage], unit_shards_.get());
+  std::vector<const nn::Stage*> chunks;
+  for (const spec::Range& units : stages_[stage]) {
+    chunks_.push_back(std::make_unique<nn::Stage>(context_, *parameters_, units, unit_shards_.get()));
+    chunks.push_back(chunks_.back().get());
+  }
   optimizer_ = std::make_unique<optim::Optimizer>(*parameters_, mesh_, spec_.strategy, spec_.optimizer);
   reduction_ = std::make_unique<optim::GradientReduction>(*parameters_, mesh_, spec_.strategy);
-  executor_ = std::make_unique<PipelineExecutor>(*stage_, mesh_, context_.compute, device_);
+  executor_ = std::make_unique<PipelineExecutor>(std::move(chunks), mesh_, context_.compute, device_);
   parameters_->initialise(spec_.training.seed,
                           [&](const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value) {
                             optimizer_->set_master(entry, flat, value);
@@ -80,7 +87,8 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
   const double scale = loss_scale_.scale();
   optimizer_->zero_gradients();
   const at::Tensor loss_sum = executor_->run(
-      schedule_, [&](int64_t index) { return batches_.training(number, consumed_samples_, index, scale / valid_tokens); },
+      schedule_,
+      [&](int64_t index) { return batches_.training(number, consumed_samples_, index, scale / valid_tokens); },
       [&](int64_t unit) { reduction_->unit_finished(unit); });
   if (unit_shards_) unit_shards_->finish_gradients();
   reduction_->finish();
@@ -97,9 +105,10 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
 
   const bool finite = std::isfinite(sums[0]);
   if (!finite && spec_.precision.compute != spec::Precision::fp16) {
-    throw Failure("step {}: the gradient norm is {} (loss {}). The parameters were not changed; the last checkpoint is "
-                  "good. Lower optimizer.lr, lengthen optimizer.warmup_steps or check the data",
-                  number + 1, result.gradient_norm, result.loss);
+    throw Failure(
+        "step {}: the gradient norm is {} (loss {}). The parameters were not changed; the last checkpoint is "
+        "good. Lower optimizer.lr, lengthen optimizer.warmup_steps or check the data",
+        number + 1, result.gradient_norm, result.loss);
   }
   consumed_samples_ += strategy.global_batch;
   loss_scale_.update(!finite);
@@ -121,9 +130,9 @@ void Trainer::check_replicas(int64_t finished_steps) const {
 double Trainer::evaluate(int64_t samples) {
   const c10::InferenceMode no_autograd;
   const schedule::Schedule schedule =
-      schedule::make_forward_schedule(spec_.strategy.pipeline, batches_.evaluation_micro_batches(samples));
-  const at::Tensor loss_sum =
-      executor_->run(schedule, [&](int64_t index) { return batches_.evaluation(samples, index); }, [](int64_t) {});
+      schedule::make_forward_schedule(spec_.strategy, batches_.evaluation_micro_batches(samples));
+  const at::Tensor loss_sum = executor_->run(
+      schedule, [&](int64_t index) { return batches_.evaluation(samples, index); }, [](int64_t) {});
   const double sum = sum_over_world(loss_sum.div(static_cast<double>(spec_.strategy.tensor)))[0];
   return sum / static_cast<double>(samples * spec_.model.sequence);
 }
@@ -170,8 +179,9 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
   const auto& state = reader.manifest().state;
   for (const char* key : {"updates", "config"}) {
     if (!state.contains(key)) {
-      throw InputError("{}: manifest.json has no state.{}: it was not written by `ridgeline train`; use another checkpoint",
-                       checkpoint.string(), key);
+      throw InputError(
+          "{}: manifest.json has no state.{}: it was not written by `ridgeline train`; use another checkpoint",
+          checkpoint.string(), key);
     }
   }
   read_state(reader, *parameters_, *optimizer_);

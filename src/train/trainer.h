@@ -27,7 +27,7 @@ struct StepResult {
   double loss = 0.0;           // mean over the valid tokens of the global batch
   double gradient_norm = 0.0;  // global, before clipping
   double learning_rate = 0.0;
-  bool skipped = false;        // fp16: gradients overflowed, parameters are unchanged and the loss scale was lowered
+  bool skipped = false;         // fp16: gradients overflowed, parameters are unchanged and the loss scale was lowered
   bool stop_requested = false;  // some rank was asked to stop
 };
 
@@ -62,7 +62,7 @@ class Trainer {
 
   const nn::FlatParameters& parameters() const { return *parameters_; }
   const optim::Optimizer& optimizer() const { return *optimizer_; }
-  const std::vector<spec::Range>& stages() const { return stages_; }
+  const std::vector<spec::StageUnits>& stages() const { return stages_; }
 
  private:
   void build_stage();
@@ -73,11 +73,11 @@ class Trainer {
   const mesh::Mesh& mesh_;
   at::Device device_;
   Batches batches_;
-  std::vector<spec::Range> stages_;
+  std::vector<spec::StageUnits> stages_;  // what each stage holds
   nn::Context context_;
   std::unique_ptr<nn::FlatParameters> parameters_;
   std::unique_ptr<optim::UnitShards> unit_shards_;  // with ZeRO-2 and 3
-  std::unique_ptr<nn::Stage> stage_;
+  std::vector<std::unique_ptr<nn::Stage>> chunks_;  // of this rank's stage
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::GradientReduction> reduction_;
   std::unique_ptr<PipelineExecutor> executor_;

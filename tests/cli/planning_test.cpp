@@ -54,8 +54,7 @@ TEST_F(Planning, PlanGivesTheDesignsKeysBestFirst) {
 }
 
 TEST_F(Planning, WrittenConfigIsSimulatedAndReadByTrain) {
-  Result result =
-      run("plan --model gpt-22b --machine frontier --nodes 4 --global-batch 64 --trainable --write best.toml --json");
+  Result result = run("plan --model gpt-22b --machine frontier --nodes 4 --global-batch 64 --write best.toml --json");
   ASSERT_EQ(result.exit_code, 0) << result.errors;
   const json best = json::parse(result.output)["strategies"][0];
   result = run("simulate best.toml --machine frontier --nodes 4 --trace trace.json --json");
@@ -167,6 +166,33 @@ TEST_F(Planning, InterleavingIsPredictedAndTraced) {
   EXPECT_LT(interleaved["time"]["bubble"].get<double>(), 0.5 * plain["time"]["bubble"].get<double>());
   EXPECT_GT(interleaved["time"]["pipeline_comm"].get<double>(), plain["time"]["pipeline_comm"].get<double>());
   EXPECT_EQ(json::parse(read("t.json")).size(), 8u + 8 * 64 * 3 * 2);
+}
+
+// What is written is what the simulator ran; read back it takes the same time, but played instead of predicted.
+TEST_F(Planning, SchedulesAreWrittenAndReadBack) {
+  write("run.toml",
+        "[model]\npreset = \"gpt-22b\"\n[strategy]\npipeline = 4\nglobal_batch = 32\nschedule = \"zero_bubble_v\"\n"
+        "[precision]\ncompute = \"bf16\"\n");
+  const std::string simulate = "simulate run.toml --machine frontier --devices 4 --json";
+  const Result made = run(simulate + " --write-schedule step.schedule");
+  ASSERT_EQ(made.exit_code, 0) << made.errors;
+  EXPECT_THAT(read("step.schedule"),
+              testing::StartsWith("ridgeline-schedule 1\nstages 4\nchunks 2\nmicro_batches 32\nlayout vee\n"));
+  const Result from_file =
+      run(simulate + " --set strategy.schedule_file=step.schedule --write-schedule again.schedule");
+  ASSERT_EQ(from_file.exit_code, 0) << from_file.errors;
+  EXPECT_EQ(read("again.schedule"), read("step.schedule"));
+  const double closed = json::parse(made.output)["step_seconds"],
+               played = json::parse(from_file.output)["step_seconds"];
+  EXPECT_NEAR(closed / played, 1.0, 0.07);
+  const Result other = run(simulate + " --set strategy.schedule_file=step.schedule --set strategy.global_batch=16");
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, testing::HasSubstr("it has 32 micro-batches, this strategy 16"));
+  write("bad.schedule",
+        "ridgeline-schedule 1\nstages 4\nchunks 2\nmicro_batches 1\nlayout vee\nstage 0: F0.0 F0.1 B0.1 B0.2\n");
+  const Result bad = run(simulate + " --set strategy.schedule_file=bad.schedule");
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_THAT(bad.errors, testing::HasSubstr("bad.schedule, line 6: '2' is no chunk: expected 0 to 1"));
 }
 
 TEST_F(Planning, ValidateReportsEachSource) {

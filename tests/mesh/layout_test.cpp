@@ -110,6 +110,9 @@ TEST(PlanGroups, TiesFirstAndLastStage) {
   EXPECT_THAT(tied(1), ElementsAre(1, 5));
   EXPECT_THAT(tied(5), ElementsAre(1, 5));
   EXPECT_THAT(tied(3), ElementsAre(3));
+  // A V holds both ends on its first stage.
+  const MeshShape vee{.pipeline = 3, .data = 1, .tensor = 2, .vee = true};
+  EXPECT_THAT(plan_groups(vee, 1)[static_cast<std::size_t>(Role::tied)].members, ElementsAre(1));
   const auto two_stages = plan_groups({.pipeline = 2, .data = 2}, 1);
   EXPECT_EQ(two_stages[static_cast<std::size_t>(Role::tied)].shares_with, static_cast<int>(Role::pipeline));
 }

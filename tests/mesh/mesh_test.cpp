@@ -45,6 +45,9 @@ TEST(Mesh, GroupsAreSlices222) { check_groups({.pipeline = 2, .data = 2, .tensor
 TEST(Mesh, GroupsAreSlices311) { check_groups({.pipeline = 3, .data = 1, .tensor = 1}); }
 TEST(Mesh, GroupsAreSlices132) { check_groups({.pipeline = 1, .data = 3, .tensor = 2}); }
 TEST(Mesh, GroupsAreSlices222OnGloo) { check_groups({.pipeline = 2, .data = 2, .tensor = 2}, BackEndKind::gloo); }
+TEST(Mesh, GroupsAreSlices412Round) { check_groups({.pipeline = 4, .data = 1, .tensor = 2, .round = true}); }
+TEST(Mesh, GroupsAreSlices311RoundOnGloo) { check_groups({.pipeline = 3, .round = true}, BackEndKind::gloo); }
+TEST(Mesh, GroupsAreSlices311Vee) { check_groups({.pipeline = 3, .vee = true}); }
 TEST(Mesh, GroupsAreSlices111) { check_groups({}); }
 
 TEST(Mesh, SendsBothWaysAlongThePipelineAtOnce) {

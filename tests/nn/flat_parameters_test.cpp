@@ -17,7 +17,8 @@ FlatParameters make(const spec::ModelSpec& model, const std::vector<spec::Range>
   spec::Strategy strategy;
   strategy.tensor = tensor;
   std::vector<spec::ParameterSpec> declared = spec::declare_parameters(model, strategy);
-  spec::FlatLayout layout = spec::make_flat_layout(declared, stages, stage, tensor, rank, data, /*bucket_mib=*/0.01);
+  spec::FlatLayout layout = spec::make_flat_layout(declared, spec::one_chunk_stages(stages), stage, tensor, rank, data,
+                                                   /*bucket_mib=*/0.01);
   return FlatParameters(std::move(declared), std::move(layout), compute, at::kCPU);
 }
 
@@ -37,7 +38,8 @@ TEST(FlatParameters, InitialValuesAreTheSameInEverySharding) {
           for (const spec::FlatEntry& entry : part.layout().entries) {
             const std::string& name = part.declared(entry).name;
             const at::Tensor expected = slice_of(whole.parameter(name).value, entry.box);
-            EXPECT_TRUE(at::equal(part.parameter(name).value, expected)) << name << " on rank " << rank << " of " << tensor;
+            EXPECT_TRUE(at::equal(part.parameter(name).value, expected))
+                << name << " on rank " << rank << " of " << tensor;
             elements[name] += entry.box.elements();
           }
         }
@@ -96,8 +98,8 @@ TEST(FlatParameters, MastersAreNotRounded) {
   EXPECT_GT(rounded, 0);
   for (const spec::FlatEntry& entry : parameters.layout().entries) {
     const spec::ParameterSpec& parameter = parameters.declared(entry);
-    EXPECT_TRUE(at::equal(parameters.parameter(parameter.name).value,
-                          initial_value(parameter, entry.box, 7).to(at::kBFloat16)))
+    EXPECT_TRUE(
+        at::equal(parameters.parameter(parameter.name).value, initial_value(parameter, entry.box, 7).to(at::kBFloat16)))
         << parameter.name;
   }
 }

@@ -101,6 +101,44 @@ std::vector<Case> cases() {
   return list;
 }
 
+// Between the halves of a split backward.
+TEST_P(SavedTensorsTest, OfDeferredWeightGradientsAreThoseThatTheCostRoomCounts) {
+  const Case& c = GetParam();
+  const spec::ModelSpec model = small_model();
+  spec::Strategy strategy;
+  strategy.recompute = c.recompute;
+  strategy.tensor = c.tensor;
+  strategy.sequence_parallel = c.sequence_parallel;
+  strategy.micro_batch = 3;
+  const at::ScalarType compute = c.precision == Precision::bf16 ? at::kBFloat16 : at::kFloat;
+  const NamedTensors whole = whole_values(model);
+  const MicroBatch batch = random_batch(model, strategy.micro_batch);
+  mesh::run_ranks(c.tensor, [&](int64_t rank, std::shared_ptr<mesh::Store> store) {
+    const mesh::Mesh mesh({.tensor = c.tensor}, rank, store, platform::Device::select("cpu"), mesh::rank_options());
+    const int64_t units = spec::unit_count(model);
+    SmallStage small(model, strategy, mesh.group(mesh::Axis::tensor), compute, whole, {0, units});
+    InFlight flight{batch, {}, {}};
+    small.stage().forward({}, flight);
+    small.stage().backward_input({}, flight);
+    std::set<const void*> seen;
+    int64_t bytes = 0, expected = 0;
+    for (int64_t unit = 0; unit < units; ++unit) {
+      EXPECT_EQ(flight.saved[unit], nullptr) << "a record outlives the backward for its input";
+      flight.weights[unit].visit([&](const at::Tensor& tensor) {
+        if (!seen.insert(tensor.storage().unsafeGetStorageImpl()).second) return;
+        bytes += static_cast<int64_t>(tensor.storage().nbytes());
+      });
+      for (const cost::SavedTensor& tensor : cost::deferred_tensors(model, strategy, unit)) {
+        expected += cost::local_bytes(tensor, strategy, c.precision, rank);
+      }
+    }
+    EXPECT_EQ(bytes, expected) << "on rank " << rank;
+    EXPECT_GT(bytes, 0);
+    small.stage().backward_weight(flight, [](int64_t) {});
+    mesh.world().barrier().wait();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, SavedTensorsTest, testing::ValuesIn(cases()), [](const auto& info) {
   const Case& c = info.param;
   return fmt::format("{}_{}_tensor{}{}_{}", c.family, spec::to_string(c.recompute), c.tensor, c.sequence_parallel ? "_sp" : "",

@@ -59,7 +59,7 @@ class SmallStage {
  public:
   SmallStage(const spec::ModelSpec& model, const spec::Strategy& strategy, const mesh::Communicator& tensor,
              at::ScalarType compute, const NamedTensors& whole, spec::Range units)
-      : context_{model,  strategy, spec::residual_placement(strategy), &tensor, 77, compute, at::kCPU},
+      : context_{model, strategy, spec::residual_placement(strategy), &tensor, 77, compute, at::kCPU},
         parameters_(make_parameters(context_, units)),
         stage_(context_, *parameters_, units) {
     for (const spec::FlatEntry& entry : parameters_->layout().entries) {
@@ -82,8 +82,8 @@ class SmallStage {
     const int64_t stage = static_cast<int64_t>(stages.size());
     stages.push_back(units);
     if (units.end < end) stages.push_back({units.end, end});
-    spec::FlatLayout layout =
-        spec::make_flat_layout(declared, stages, stage, context.tensor->size(), context.tensor->rank(), 1, 25.0);
+    spec::FlatLayout layout = spec::make_flat_layout(declared, spec::one_chunk_stages(stages), stage,
+                                                     context.tensor->size(), context.tensor->rank(), 1, 25.0);
     return std::make_unique<FlatParameters>(std::move(declared), std::move(layout), context.compute, context.device);
   }
 

@@ -9,7 +9,7 @@ namespace ridgeline::schedule {
 namespace {
 
 TEST(Interleaved, IsCorrectForManySizes) {
-  for (const int64_t stages : {3, 4, 8}) {
+  for (const int64_t stages : {2, 3, 4, 8}) {
     for (const int64_t chunks : {1, 2, 3, 5}) {
       for (const int64_t groups : {1, 2, 5}) {
         EXPECT_NO_THROW(check(make_interleaved_schedule(stages, chunks, groups * stages)))
@@ -21,8 +21,25 @@ TEST(Interleaved, IsCorrectForManySizes) {
 
 // With two stages activations and gradients of different chunks share a link, which must hold two messages then.
 TEST(Interleaved, TwoStagesNeedLinksOfTwoMessages) {
-  for (const int64_t chunks : {1, 2, 3}) {
-    EXPECT_TRUE(replay(make_interleaved_schedule(2, chunks, 8), {}, 2).finished) << chunks;
+  for (const int64_t chunks : {2, 3}) {
+    const Schedule schedule = make_interleaved_schedule(2, chunks, 8);
+    EXPECT_EQ(schedule.link_capacity, 2) << chunks;
+    EXPECT_EQ(least_link_capacity(schedule), 2) << chunks;
+  }
+  EXPECT_EQ(least_link_capacity(make_interleaved_schedule(3, 2, 6)), 1);
+}
+
+// Any number of micro-batches, wherever the chunks lie.
+TEST(Interleaved, EvaluationGoesThroughAllChunks) {
+  for (const int64_t stages : {2, 3, 8}) {
+    for (const int64_t chunks : {2, 3}) {
+      for (const int64_t micro_batches : {1, 3, 7, 16}) {
+        const Schedule schedule =
+            make_forward_schedule(spec::Strategy{.pipeline = stages, .virtual_pipeline = chunks}, micro_batches);
+        EXPECT_NO_THROW(check(schedule)) << stages << ' ' << chunks << ' ' << micro_batches;
+        EXPECT_LE(schedule.link_capacity, 2);
+      }
+    }
   }
 }
 

@@ -93,7 +93,7 @@ TEST_P(TrainingSchedule, IdlesAsLongAsTheorySays) {
 
 TEST(ForwardSchedule, CanBeExecutedAndKeepsNothing) {
   for_all_sizes([](int64_t stages, int64_t micro_batches) {
-    const Schedule schedule = make_forward_schedule(stages, micro_batches);
+    const Schedule schedule = make_forward_schedule(spec::Strategy{.pipeline = stages}, micro_batches);
     EXPECT_NO_THROW(check(schedule));
     const Replay result = replay(schedule);
     EXPECT_NEAR(result.makespan, static_cast<double>(micro_batches + stages - 1), 1e-9);
@@ -124,7 +124,7 @@ TEST(Schedule, OneFOneBOfTwoStagesReadsAsInThePaper) {
 TEST(Schedule, RefusesSizesBelowOne) {
   EXPECT_THROW(make_schedule(ScheduleKind::gpipe, 0, 1), InputError);
   EXPECT_THROW(make_schedule(ScheduleKind::one_f_one_b, 2, 0), InputError);
-  EXPECT_THROW(make_forward_schedule(1, -1), InputError);
+  EXPECT_THROW(make_forward_schedule(spec::Strategy{}, -1), InputError);
 }
 
 }  // namespace

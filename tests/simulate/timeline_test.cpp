@@ -104,6 +104,19 @@ TEST_F(ClosedForm, NearlyEqualStages) {
   }
 }
 
+TEST_F(ClosedForm, SplitBackward) {
+  for (const int64_t pipeline : {2, 4, 8, 16}) {
+    for (const int64_t groups : {1, 2, 8}) {
+      expect_agreement(strategy_of(ScheduleKind::zero_bubble, pipeline, groups * pipeline), 0.03);
+      spec::Strategy vee = strategy_of(ScheduleKind::zero_bubble_v, pipeline, groups * pipeline);
+      vee.virtual_pipeline = 2;
+      expect_agreement(vee, 0.07);  // carried over from a pipeline of four stages
+      vee.recompute = spec::Recompute::none;
+      expect_agreement(vee, 0.07);
+    }
+  }
+}
+
 TEST_F(ClosedForm, UnequalStages) {
   spec::Strategy uneven = strategy_of(ScheduleKind::one_f_one_b, 4, 64);
   uneven.stage_layers = {20, 20, 36, 20};

@@ -119,6 +119,7 @@ TEST_F(Config, EveryFieldIsWritten) {
       [](TrainSpec& s) { s.strategy.pipeline = 5; },
       [](TrainSpec& s) { s.strategy.schedule = ScheduleKind::gpipe; },
       [](TrainSpec& s) { s.strategy.stage_layers = {5}; },
+      [](TrainSpec& s) { s.strategy.schedule_file = "x"; },
       [](TrainSpec& s) { s.strategy.virtual_pipeline = 2; },
       [](TrainSpec& s) { s.strategy.zero_stage = 1; },
       [](TrainSpec& s) { s.strategy.shard_group = 1; },
@@ -181,7 +182,8 @@ TEST(Examples, AreValid) {
 }
 
 TEST(Names, AgreeWithTheConfig) {
-  for (const auto kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b}) {
+  for (const auto kind :
+       {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble, ScheduleKind::zero_bubble_v}) {
     EXPECT_NO_THROW(load_train_spec("", {"strategy.schedule=" + to_string(kind)}));
   }
   for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full}) {

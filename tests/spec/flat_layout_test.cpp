@@ -11,6 +11,7 @@ struct Case {
   int64_t tensor, data, pipeline;
   bool sequence_parallel, tied;
   double bucket_mib;
+  int64_t chunks = 1;
 };
 
 class FlatLayoutTest : public testing::TestWithParam<Case> {};
@@ -23,8 +24,11 @@ TEST_P(FlatLayoutTest, HoldsEveryParameterOfTheStageOnceInItsOwnKindOfBucket) {
   strategy.tensor = c.tensor;
   strategy.sequence_parallel = c.sequence_parallel;
   const auto parameters = declare_parameters(model, strategy);
-  std::vector<Range> stages;
-  for (int64_t s = 0; s < c.pipeline; ++s) stages.push_back(split_range(unit_count(model), c.pipeline, s));
+  // Chunks go round the stages.
+  std::vector<StageUnits> stages(c.pipeline);
+  for (int64_t g = 0; g < c.pipeline * c.chunks; ++g) {
+    stages[g % c.pipeline].push_back(split_range(unit_count(model), c.pipeline * c.chunks, g));
+  }
   std::map<int64_t, int> seen;
   for (int64_t s = 0; s < c.pipeline; ++s) {
     const FlatLayout layout = make_flat_layout(parameters, stages, s, c.tensor, c.tensor - 1, c.data, c.bucket_mib);
@@ -57,8 +61,8 @@ TEST_P(FlatLayoutTest, HoldsEveryParameterOfTheStageOnceInItsOwnKindOfBucket) {
   }
 }
 
-// By units: groups are contiguous, of one set of units; their places in the working buffer are disjoint wherever two can be
-// at work, or one at work and the next on its way.
+// By units: groups are contiguous, of one set of units; their places in the working buffer are disjoint wherever two
+// can be at work, or one at work and the next on its way.
 TEST_P(FlatLayoutTest, ByUnitsGivesNeighboursPlacesOfTheirOwn) {
   const Case& c = GetParam();
   ModelSpec model;
@@ -70,7 +74,8 @@ TEST_P(FlatLayoutTest, ByUnitsGivesNeighboursPlacesOfTheirOwn) {
   std::vector<Range> stages;
   for (int64_t s = 0; s < c.pipeline; ++s) stages.push_back(split_range(unit_count(model), c.pipeline, s));
   for (int64_t s = 0; s < c.pipeline; ++s) {
-    const FlatLayout layout = make_flat_layout(parameters, stages, s, c.tensor, 0, c.data, c.bucket_mib, true);
+    const FlatLayout layout =
+        make_flat_layout(parameters, one_chunk_stages(stages), s, c.tensor, 0, c.data, c.bucket_mib, true);
     int64_t next = 0;
     std::map<int64_t, std::vector<Range>> places;  // by unit
     for (const FlatGroup& group : layout.groups) {
@@ -108,7 +113,8 @@ TEST_P(FlatLayoutTest, ByUnitsGivesNeighboursPlacesOfTheirOwn) {
 INSTANTIATE_TEST_SUITE_P(Layouts, FlatLayoutTest,
                          testing::Values(Case{1, 1, 1, false, true, 25}, Case{2, 2, 1, false, true, 0.1},
                                          Case{2, 3, 2, true, true, 0.1}, Case{4, 4, 3, true, false, 1e-9},
-                                         Case{1, 8, 2, false, true, 25}));
+                                         Case{1, 8, 2, false, true, 25}, Case{2, 2, 2, true, true, 0.1, 2},
+                                         Case{1, 2, 1, false, true, 0.1, 3}));
 
 }  // namespace
 }  // namespace ridgeline::spec

@@ -80,9 +80,26 @@ TEST(DeriveData, ChecksChunks) {
               HasSubstr("strategy.virtual_pipeline = 2: interleaving needs at least"));
   EXPECT_THAT(error({.pipeline = 2, .schedule = ScheduleKind::gpipe, .virtual_pipeline = 2}, 2),
               HasSubstr("a form of"));
-  EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 3}, 2), HasSubstr("4 layers do not divide by pipeline"));
+  EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 3}, 2),
+              HasSubstr("2 stages of 3 chunks are more than the model's 4 layers; use at most 2"));
+  ModelSpec five = small_model();
+  five.layers = 5;  // divides by nothing
+  EXPECT_EQ(error({.pipeline = 2, .virtual_pipeline = 2}, 2, five), "no error");
+  EXPECT_EQ(error({.pipeline = 2, .virtual_pipeline = 2, .stage_layers = {2, 1, 1, 1}}, 2, five), "no error");
   EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 2, .stage_layers = {2, 2}}, 2),
-              HasSubstr("leave strategy.stage"));
+              HasSubstr("2 entries for strategy.pipeline = 2 of 2 chunks each; give one for each chunk"));
+  const auto vee = ScheduleKind::zero_bubble_v;
+  EXPECT_EQ(error({.pipeline = 2, .schedule = vee, .global_batch = 7}, 2), "no error");
+  EXPECT_THAT(error({.schedule = vee}, 1), HasSubstr("need at least 2 stages"));
+  five.layers = 6;
+  EXPECT_THAT(error({.pipeline = 2, .schedule = vee, .virtual_pipeline = 3}, 2, five),
+              HasSubstr("has 2 chunks a stage"));
+  EXPECT_THAT(error({.pipeline = 3, .schedule = vee}, 3),
+              HasSubstr("3 stages of 2 chunks are more than the model's 4"));
+  Strategy two{.pipeline = 2, .schedule = vee};
+  derive_data(two, small_model(), 2);
+  EXPECT_EQ(two.virtual_pipeline, 2);
+  EXPECT_EQ(two.head_stage(), 0);
   EXPECT_THAT(error({.pipeline = 2, .virtual_pipeline = 2, .global_batch = 7}, 2),
               HasSubstr("the 7 micro-batches of a replica do not divide by strategy.pipeline = 2"));
 }
@@ -92,7 +109,8 @@ TEST(DeriveData, ChecksRanges) {
   EXPECT_THAT(error({.pipeline = -1}, 1), HasSubstr("strategy.pipeline = -1"));
   EXPECT_THAT(error({.zero_stage = 4}, 1), HasSubstr("strategy.zero_stage = 4: expected 0 to 3"));
   EXPECT_THAT(error({.shard_group = 2}, 4), HasSubstr("strategy.shard_group = 2: nothing is sharded with"));
-  EXPECT_THAT(error({.zero_stage = 3, .shard_group = 3}, 4), HasSubstr("strategy.shard_group = 3: does not divide the 4 ranks"));
+  EXPECT_THAT(error({.zero_stage = 3, .shard_group = 3}, 4),
+              HasSubstr("strategy.shard_group = 3: does not divide the 4 ranks"));
   EXPECT_THAT(error({.micro_batch = 0}, 1), HasSubstr("strategy.micro_batch = 0"));
   EXPECT_THAT(error({.bucket_mib = 0}, 1), HasSubstr("strategy.bucket_mib = 0"));
   EXPECT_THAT(error({}, 0), HasSubstr("0 ranks cannot be cut"));

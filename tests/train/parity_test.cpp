@@ -8,83 +8,21 @@
 #include <random>
 
 #include "spec/families.h"
-#include "train/small_run.h"
+#include "train/layouts.h"
 
 namespace ridgeline::train {
 namespace {
 
-using spec::Precision;
-using spec::Recompute;
-using spec::ScheduleKind;
-
-// A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
-struct Layout {
-  int64_t tensor, pipeline, data;
-  // Of: sp, zero (1), zero2, zero3, hybrid (shards over two ranks), offload, gpipe, selective, full, mb2, untied,
-  // dropout, documents, uneven, tiny_buckets, bf16, fp16, gloo (instead of shared memory); or a family of spec/families.h.
-  std::string switches;
-
-  std::string family() const {
-    for (const std::string& name : spec::family_names()) {
-      if (has(name)) return name;
-    }
-    return has("untied") ? "gpt_untied" : "gpt";
-  }
-  bool has(const std::string& word) const { return (" " + switches + " ").find(" " + word + " ") != std::string::npos; }
-  std::string name() const {
-    std::string text = fmt::format("t{}_p{}_d{}_{}", tensor, pipeline, data, switches);
-    for (char& c : text) c = c == ' ' ? '_' : c;
-    return text;
-  }
-};
-
-spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
-  spec::TrainSpec spec = small_spec(data);
-  spec.strategy.tensor = layout.tensor;
-  spec.strategy.pipeline = layout.pipeline;
-  spec.strategy.sequence_parallel = layout.has("sp");
-  spec.strategy.zero_stage = layout.has("zero3") ? 3 : layout.has("zero2") ? 2 : layout.has("zero") ? 1 : 0;
-  spec.strategy.shard_group = layout.has("hybrid") ? 2 : 0;
-  spec.strategy.offload_optimizer = layout.has("offload");
-  if (layout.has("gpipe")) spec.strategy.schedule = ScheduleKind::gpipe;
-  if (layout.has("selective")) spec.strategy.recompute = Recompute::selective;
-  if (layout.has("full")) spec.strategy.recompute = Recompute::full;
-  if (layout.has("mb2")) spec.strategy.micro_batch = 2;
-  spec.model = spec::as_family(spec.model, layout.family());
-  if (layout.has("dropout")) spec.model.dropout = 0.1, spec.model.attention_dropout = 0.1;
-  spec.data.separate_documents = layout.has("documents");
-  if (layout.has("uneven")) {
-    spec.strategy.stage_layers.assign(layout.pipeline, 1);
-    spec.strategy.stage_layers.front() = spec.model.layers - layout.pipeline + 1;
-  }
-  if (layout.has("tiny_buckets")) spec.strategy.bucket_mib = 0.01;
-  if (layout.has("bf16")) spec.precision.compute = Precision::bf16;
-  if (layout.has("fp16")) spec.precision.compute = Precision::fp16;
-  return spec;
-}
-
-const std::string& token_file() {
-  static TemporaryFolder folder;
-  static const std::string prefix = [] {
-    const std::string path = (folder.path() / "tokens").string();
-    write_tokens(path, 101, 20000);
-    return path;
-  }();
-  return prefix;
-}
-
 // What one rank gives for the same model and precision. Its micro-batch is the default, its buckets are whole.
 const History& one_rank(const Layout& layout) {
   static std::map<std::string, History> known;
-  const std::string key = fmt::format("{} {}{}{}{}", layout.family(), layout.has("dropout"), layout.has("documents"),
-                                      layout.has("bf16"), layout.has("fp16"));
-  auto found = known.find(key);
+  std::string switches = layout.family() + " ";
+  for (const char* word : {"dropout", "documents", "bf16", "fp16", "deep"}) {
+    if (layout.has(word)) switches += std::string(word) + " ";
+  }
+  auto found = known.find(switches);
   if (found == known.end()) {
-    std::string switches = layout.family() + " ";
-    for (const char* word : {"dropout", "documents", "bf16", "fp16"}) {
-      if (layout.has(word)) switches += std::string(word) + " ";
-    }
-    found = known.emplace(key, train_layout(spec_of({1, 1, 1, switches}, token_file()), 1)).first;
+    found = known.emplace(switches, train_layout(spec_of({1, 1, 1, switches}, token_file()), 1)).first;
   }
   return found->second;
 }
@@ -93,7 +31,8 @@ struct Bounds {
   double loss, gradient_norm;
 };
 
-// fp32: rounding of sums in another order. bf16 has 8 bits, fp16 11: partial sums of the tensor axis are rounded to them.
+// fp32: rounding of sums in another order. bf16 has 8 bits, fp16 11: partial sums of the tensor axis are rounded to
+// them.
 Bounds bounds_of(const Layout& layout) {
   if (layout.has("bf16")) return {2e-3, 3e-2};
   if (layout.has("fp16")) return {5e-4, 1e-2};
@@ -152,7 +91,8 @@ Layout random_layout(std::mt19937_64& random) {
   for (const char* word : {"untied", "dropout", "tiny_buckets", "offload"}) {
     if (coin()) words.push_back(word);
   }
-  for (const std::string& word : words) layout.switches += word.empty() ? "" : (layout.switches.empty() ? "" : " ") + word;
+  for (const std::string& word : words)
+    layout.switches += word.empty() ? "" : (layout.switches.empty() ? "" : " ") + word;
   return layout;
 }
 
@@ -183,10 +123,11 @@ INSTANTIATE_TEST_SUITE_P(
         Layout{1, 1, 1, "selective"}, Layout{1, 1, 1, "full"}, Layout{1, 1, 1, "mb2 tiny_buckets"},
         Layout{1, 1, 1, "full dropout"},
         // Two ranks: every axis alone.
-        Layout{2, 1, 1, ""}, Layout{2, 1, 1, "sp"}, Layout{2, 1, 1, "sp selective dropout"}, Layout{2, 1, 1, "sp full untied"},
-        Layout{2, 1, 1, "mb2 dropout"}, Layout{1, 2, 1, ""}, Layout{1, 2, 1, "gpipe"}, Layout{1, 2, 1, "uneven untied"},
-        Layout{1, 2, 1, "full dropout"}, Layout{1, 2, 1, "gpipe selective mb2"}, Layout{1, 1, 2, ""},
-        Layout{1, 1, 2, "zero tiny_buckets"}, Layout{1, 1, 2, "tiny_buckets mb2"}, Layout{1, 1, 2, "zero dropout"},
+        Layout{2, 1, 1, ""}, Layout{2, 1, 1, "sp"}, Layout{2, 1, 1, "sp selective dropout"},
+        Layout{2, 1, 1, "sp full untied"}, Layout{2, 1, 1, "mb2 dropout"}, Layout{1, 2, 1, ""},
+        Layout{1, 2, 1, "gpipe"}, Layout{1, 2, 1, "uneven untied"}, Layout{1, 2, 1, "full dropout"},
+        Layout{1, 2, 1, "gpipe selective mb2"}, Layout{1, 1, 2, ""}, Layout{1, 1, 2, "zero tiny_buckets"},
+        Layout{1, 1, 2, "tiny_buckets mb2"}, Layout{1, 1, 2, "zero dropout"},
         // Four ranks: products of two, and long axes.
         Layout{4, 1, 1, "sp"}, Layout{4, 1, 1, "untied"}, Layout{1, 4, 1, ""}, Layout{1, 4, 1, "gpipe uneven"},
         Layout{1, 1, 4, "zero"}, Layout{1, 1, 4, "mb2"}, Layout{2, 2, 1, "sp"}, Layout{2, 2, 1, "gpipe full dropout"},
@@ -200,19 +141,37 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name(); });
 
 // Sharded gradients and parameters, alone and in products with every other axis.
+INSTANTIATE_TEST_SUITE_P(Sharded, ParityTest,
+                         testing::Values(Layout{1, 1, 1, "zero3"}, Layout{1, 1, 2, "zero2"}, Layout{1, 1, 2, "zero3"},
+                                         Layout{1, 1, 2, "zero3 untied"}, Layout{1, 1, 2, "zero2 mb2 dropout"},
+                                         Layout{1, 1, 4, "zero2 full"}, Layout{1, 1, 4, "zero3 selective dropout"},
+                                         Layout{1, 1, 8, "zero3"}, Layout{1, 2, 2, "zero2 gpipe"},
+                                         Layout{1, 2, 2, "zero3"}, Layout{1, 2, 2, "zero3 gpipe untied"},
+                                         Layout{1, 4, 2, "zero3 full dropout"}, Layout{1, 4, 2, "zero2 uneven untied"},
+                                         Layout{2, 1, 2, "zero2 sp"}, Layout{2, 1, 2, "zero3 sp untied"},
+                                         Layout{4, 1, 2, "zero3"}, Layout{2, 2, 2, "zero2 sp selective"},
+                                         Layout{2, 2, 2, "zero3 sp dropout"},
+                                         Layout{2, 2, 2, "zero3 sp full gpipe untied"}, Layout{1, 1, 4, "zero hybrid"},
+                                         Layout{1, 1, 4, "zero2 hybrid"}, Layout{1, 1, 4, "zero3 hybrid"},
+                                         Layout{1, 1, 8, "zero3 hybrid untied"}, Layout{1, 2, 4, "zero3 hybrid gpipe"},
+                                         Layout{2, 1, 4, "zero3 hybrid sp full"}, Layout{2, 1, 4, "zero hybrid sp"},
+                                         Layout{1, 2, 4, "zero2 hybrid"}, Layout{1, 1, 1, "offload"},
+                                         Layout{1, 1, 2, "zero3 offload"},
+                                         Layout{2, 2, 2, "zero sp offload tiny_buckets"}),
+                         [](const auto& info) { return info.param.name(); });
+
+// Backward in two halves, and a V whose first stage holds both ends of the model.
 INSTANTIATE_TEST_SUITE_P(
-    Sharded, ParityTest,
-    testing::Values(
-        Layout{1, 1, 1, "zero3"}, Layout{1, 1, 2, "zero2"}, Layout{1, 1, 2, "zero3"}, Layout{1, 1, 2, "zero3 untied"},
-        Layout{1, 1, 2, "zero2 mb2 dropout"}, Layout{1, 1, 4, "zero2 full"},
-        Layout{1, 1, 4, "zero3 selective dropout"}, Layout{1, 1, 8, "zero3"}, Layout{1, 2, 2, "zero2 gpipe"},
-        Layout{1, 2, 2, "zero3"}, Layout{1, 2, 2, "zero3 gpipe untied"}, Layout{1, 4, 2, "zero3 full dropout"},
-        Layout{1, 4, 2, "zero2 uneven untied"}, Layout{2, 1, 2, "zero2 sp"}, Layout{2, 1, 2, "zero3 sp untied"},
-        Layout{4, 1, 2, "zero3"}, Layout{2, 2, 2, "zero2 sp selective"}, Layout{2, 2, 2, "zero3 sp dropout"},
-        Layout{2, 2, 2, "zero3 sp full gpipe untied"}, Layout{1, 1, 4, "zero hybrid"}, Layout{1, 1, 4, "zero2 hybrid"},
-        Layout{1, 1, 4, "zero3 hybrid"}, Layout{1, 1, 8, "zero3 hybrid untied"}, Layout{1, 2, 4, "zero3 hybrid gpipe"},
-        Layout{2, 1, 4, "zero3 hybrid sp full"}, Layout{2, 1, 4, "zero hybrid sp"}, Layout{1, 2, 4, "zero2 hybrid"},
-        Layout{1, 1, 1, "offload"}, Layout{1, 1, 2, "zero3 offload"}, Layout{2, 2, 2, "zero sp offload tiny_buckets"}),
+    ZeroBubble, ParityTest,
+    testing::Values(Layout{1, 1, 1, "zb"}, Layout{1, 2, 1, "zb"}, Layout{1, 2, 1, "zb full dropout mb2"},
+                    Layout{2, 2, 1, "zb sp"}, Layout{1, 4, 1, "zb untied uneven"},
+                    Layout{1, 2, 2, "zb zero tiny_buckets"}, Layout{2, 2, 2, "zb sp zero selective dropout"},
+                    Layout{1, 2, 1, "zbv"}, Layout{1, 2, 1, "zbv untied"}, Layout{1, 2, 1, "zbv uneven full dropout"},
+                    Layout{2, 2, 1, "zbv sp"}, Layout{1, 4, 1, "zbv deep"}, Layout{1, 2, 2, "zbv zero tiny_buckets"},
+                    Layout{2, 2, 2, "zbv sp zero selective"}, Layout{1, 3, 2, "zbv deep zero"},
+                    Layout{1, 4, 1, "zbv deep gloo"}, Layout{1, 2, 1, "zb gloo"}, Layout{1, 2, 2, "zbv bf16 zero"},
+                    Layout{1, 2, 1, "zb bf16"}, Layout{1, 2, 2, "zbv zero3"}, Layout{1, 2, 2, "zb zero3 untied"},
+                    Layout{2, 2, 2, "zb zero2 sp full"}, Layout{1, 4, 2, "zbv deep zero2"}),
     [](const auto& info) { return info.param.name(); });
 // Every family on the tensor axis with and without sequence parallelism, on stages, replicas and shards, and on all.
 std::vector<Layout> family_layouts() {
@@ -234,6 +193,17 @@ std::vector<Layout> family_layouts() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ParityTest, testing::ValuesIn(family_layouts()),
+                         [](const auto& info) { return info.param.name(); });
+
+// Several chunks of the model on a rank.
+INSTANTIATE_TEST_SUITE_P(Interleaved, ParityTest,
+                         testing::Values(Layout{1, 2, 1, "vp2"}, Layout{1, 2, 1, "vp2 uneven untied mb2"},
+                                         Layout{2, 2, 1, "vp2 sp full dropout"},
+                                         Layout{1, 2, 2, "vp2 zero tiny_buckets"}, Layout{1, 4, 1, "vp2 deep"},
+                                         Layout{2, 2, 2, "vp2 sp zero selective"},
+                                         Layout{1, 4, 2, "vp2 deep full untied"}, Layout{1, 2, 1, "vp2 gloo"},
+                                         Layout{1, 4, 1, "vp2 deep gloo"}, Layout{1, 2, 2, "vp2 bf16 zero"},
+                                         Layout{1, 2, 2, "vp2 zero3"}, Layout{2, 2, 2, "vp2 zero2 sp selective"}),
                          [](const auto& info) { return info.param.name(); });
 
 INSTANTIATE_TEST_SUITE_P(OnGloo, ParityTest,

@@ -21,6 +21,8 @@ struct Case {
   int64_t other_ranks, other_tensor, other_pipeline, other_zero;
   std::string family = "gpt";
   bool offload = false;
+  int64_t chunks = 1, other_chunks = 1;
+  spec::ScheduleKind schedule = spec::ScheduleKind::one_f_one_b, other_schedule = spec::ScheduleKind::one_f_one_b;
 };
 
 class ResumeTest : public testing::TestWithParam<Case> {
@@ -40,6 +42,8 @@ class ResumeTest : public testing::TestWithParam<Case> {
     spec.precision.loss_scale_window = 3;  // the scale moves within the test
     spec.strategy.tensor = c.tensor;
     spec.strategy.pipeline = c.pipeline;
+    spec.strategy.schedule = c.schedule;
+    spec.strategy.virtual_pipeline = c.chunks;
     spec.strategy.zero_stage = c.zero;
     spec.strategy.offload_optimizer = c.offload;
     spec.strategy.bucket_mib = 0.05;
@@ -86,6 +90,8 @@ TEST_P(ResumeTest, InAnotherLayoutEqualsToRounding) {
   other.strategy.tensor = c.other_tensor;
   other.strategy.sequence_parallel = c.other_tensor > 1;
   other.strategy.pipeline = c.other_pipeline;
+  other.strategy.schedule = c.other_schedule;
+  other.strategy.virtual_pipeline = c.other_chunks;
   other.strategy.zero_stage = c.other_zero;
   other.strategy.offload_optimizer = false;
   const History actual = continued(other, c.other_ranks);
@@ -111,7 +117,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"llama3", spec::Precision::fp32, 4, 2, 1, 1, 0, 2, 1, 2, 0, "llama3"},
                     Case{"qwen3", spec::Precision::bf16, 4, 2, 2, 0, 1, 4, 4, 1, 0, "qwen3"},
                     Case{"biased", spec::Precision::fp32, 2, 1, 2, 0, 0, 4, 2, 1, 1, "biased"},
-                    Case{"offloaded", spec::Precision::fp32, 4, 2, 1, 3, 1, 2, 1, 2, 0, "gpt", true}),
+                    Case{"offloaded", spec::Precision::fp32, 4, 2, 1, 3, 1, 2, 1, 2, 0, "gpt", true},
+                    Case{"interleaved", spec::Precision::fp32, 4, 1, 2, 1, 1, 4, 1, 4, 0, "gpt", false, 2, 1},
+                    Case{"to_interleaved", spec::Precision::fp32, 3, 1, 3, 0, 0, 4, 2, 2, 0, "gpt", false, 1, 2},
+                    Case{"zero_bubble", spec::Precision::fp32, 4, 1, 2, 1, 1, 2, 1, 2, 0, "gpt", false, 1, 2,
+                         spec::ScheduleKind::zero_bubble, spec::ScheduleKind::zero_bubble_v},
+                    Case{"zero_bubble_v", spec::Precision::bf16, 2, 1, 2, 0, 1, 4, 2, 2, 1, "gpt", false, 2, 1,
+                         spec::ScheduleKind::zero_bubble_v, spec::ScheduleKind::zero_bubble}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Resume, OfAnotherModelNamesTensorAndShapes) {

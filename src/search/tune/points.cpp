@@ -49,8 +49,21 @@ const std::vector<Known>& known_dimensions() {
        false},
       {"schedule",
        S::unordered,
-       {"1f1b", "gpipe"},
-       [](const Point& p) -> int64_t { return p.strategy.schedule == spec::ScheduleKind::gpipe ? 1 : 0; },
+       {"1f1b", "gpipe", "zero_bubble", "zero_bubble_v"},
+       [](const Point& p) -> int64_t {
+         // In the order of the names.
+         switch (p.strategy.schedule) {
+           case spec::ScheduleKind::one_f_one_b:
+             return 0;
+           case spec::ScheduleKind::gpipe:
+             return 1;
+           case spec::ScheduleKind::zero_bubble:
+             return 2;
+           case spec::ScheduleKind::zero_bubble_v:
+             return 3;
+         }
+         return 0;
+       },
        false},
   };
   return all;

@@ -119,8 +119,11 @@ class RowReader {
   spec::ScheduleKind schedule(size_t row) const {
     const std::string text = table_.text(row, "schedule");
     if (!table_.has("schedule") || text == "1f1b") return spec::ScheduleKind::one_f_one_b;
-    if (text == "gpipe") return spec::ScheduleKind::gpipe;
-    refuse(row, "schedule", "1f1b or gpipe");
+    for (const auto kind :
+         {spec::ScheduleKind::gpipe, spec::ScheduleKind::zero_bubble, spec::ScheduleKind::zero_bubble_v}) {
+      if (text == to_string(kind)) return kind;
+    }
+    refuse(row, "schedule", "1f1b, gpipe, zero_bubble or zero_bubble_v");
   }
 
   void derive(size_t row, spec::Strategy& strategy, int64_t devices) const {

@@ -11,7 +11,6 @@ namespace ridgeline::search {
 namespace {
 
 using spec::Recompute;
-using spec::ScheduleKind;
 
 bool allows(const std::vector<int64_t>& values, int64_t value) {
   return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
@@ -49,7 +48,7 @@ class Enumerator {
         size_(size),
         recompute_(chosen("recompute", description_.recompute, {"none", "selective", "full"})),
         sequence_parallel_(chosen("sequence_parallel", description_.sequence_parallel, {"off", "on"})),
-        schedule_(chosen("schedule", description_.schedule, {"gpipe", "1f1b"})),
+        schedule_(chosen("schedule", description_.schedule, {"gpipe", "1f1b", "zero_bubble", "zero_bubble_v"})),
         constraint_(description_.constraints, names()) {}
 
   PointSet enumerate() {
@@ -78,7 +77,6 @@ class Enumerator {
     space.most_tensor = largest(description_.tensor, space.most_tensor);
     space.most_micro_batch = largest(description_.micro_batch, space.most_micro_batch);
     space.most_chunks = largest(description_.virtual_pipeline, space.most_chunks);
-    space.only_trainable = size_.only_trainable;
     return space;
   }
 
@@ -120,16 +118,15 @@ class Enumerator {
 
   bool is_wanted(const Point& point) const {
     const spec::Strategy& strategy = point.strategy;
-    const bool is_1f1b = strategy.schedule == ScheduleKind::one_f_one_b;
     if (!allows(description_.micro_batch, strategy.micro_batch)) return false;
-    if (!allows(description_.virtual_pipeline, point.strategy.virtual_pipeline)) return false;
+    if (!strategy.is_vee() && !allows(description_.virtual_pipeline, strategy.virtual_pipeline)) return false;
     // Without a data axis there is nothing to shard, and stages of 0 and 1 are the same run.
     const int64_t zero_stage = strategy.zero_stage;
     if (strategy.data > 1 && !allows(description_.zero_stage, zero_stage)) return false;
     if (!recompute_[static_cast<size_t>(strategy.recompute)]) return false;
     // So is a cut sequence without a tensor axis, and any schedule without stages.
     if (strategy.tensor > 1 && !sequence_parallel_[strategy.sequence_parallel ? 1 : 0]) return false;
-    if (strategy.pipeline > 1 && !schedule_[is_1f1b ? 1 : 0]) return false;
+    if (strategy.pipeline > 1 && !schedule_[static_cast<size_t>(strategy.schedule)]) return false;
     std::map<std::string, int64_t> numbers = numbers_of(point);
     numbers["nodes"] = (point.devices + size_.devices_per_node - 1) / size_.devices_per_node;
     return constraint_.holds(numbers);
@@ -168,7 +165,8 @@ void bind(Schema& schema, SpaceDescription& d) {
   schema.key("space.zero_stage", d.zero_stage, "0, 1 (optimizer state sharded) and 3 (parameters too)", between(0, 3));
   schema.key("space.recompute", d.recompute, "names of 'none', 'selective', 'full', separated by commas");
   schema.key("space.sequence_parallel", d.sequence_parallel, "'off', 'on', or both separated by a comma");
-  schema.key("space.schedule", d.schedule, "'1f1b', 'gpipe', or both separated by a comma");
+  schema.key("space.schedule", d.schedule,
+             "of '1f1b', 'gpipe', 'zero_bubble' and 'zero_bubble_v', separated by commas");
   schema.key("space.constraints", d.constraints,
              "a condition on the numbers of a strategy, such as 'tensor * pipeline <= 64 and micro_batch >= 4'");
 }

@@ -32,7 +32,7 @@ struct SpaceDescription {
   std::vector<int64_t> zero_stage = {0, 1};
   std::string recompute;          // names, comma-separated; empty: all
   std::string sequence_parallel;  // "off", "on"; empty: both
-  std::string schedule = "1f1b";  // "1f1b, gpipe"; empty: both
+  std::string schedule = "1f1b";  // "1f1b, gpipe, zero_bubble, zero_bubble_v"; empty: all
   std::string constraints;        // see search/tune/constraint.h; empty: none
 };
 
@@ -46,7 +46,6 @@ struct StudySize {
   int64_t devices = 1;
   int64_t devices_per_node = 1;  // for constraints on `nodes`
   int64_t global_batch = 1;
-  bool only_trainable = false;  // what `ridgeline train` runs: no interleaving
 };
 
 // Throws InputError (naming the key of [space]) where nothing is legal, or more than kMostPoints are.

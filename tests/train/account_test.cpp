@@ -1,0 +1,143 @@
+// What the cost room says of a step is what the trainer did: FLOPs, by an observer of libtorch's operators, and bytes
+// through each group, by an observer of the communicators; exactly, on every rank of every layout.
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+
+#include "cost/flops.h"
+#include "cost/traffic.h"
+#include "mesh/observer.h"
+#include "train/layouts.h"
+
+namespace ridgeline::train {
+namespace {
+
+// FLOPs of the matrix products and the attention of this thread since the last call of take().
+class FlopCounter {
+ public:
+  FlopCounter() {
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(count).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~FlopCounter() { at::removeCallback(handle_); }
+  static double take() { return std::exchange(total_, 0.0); }
+
+ private:
+  // a [.., m, k] times b [.., k, n].
+  static double product(const at::Tensor& a, const at::Tensor& b) {
+    return 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.size(-1));
+  }
+  // Causal attention in full; a backward is twice its forward, whatever the kernel does again inside.
+  static double attention(const at::Tensor& q) {
+    return 4.0 * static_cast<double>(q.numel()) * static_cast<double>(q.size(2));
+  }
+  static std::unique_ptr<at::ObserverContext> count(const at::RecordFunction& function) {
+    const std::string name = function.name();
+    const auto tensor = [&](size_t index) { return function.inputs()[index].toTensor(); };
+    if (name == "aten::mm" || name == "aten::bmm") total_ += product(tensor(0), tensor(1));
+    if (name == "aten::addmm" || name == "aten::addmm_") total_ += product(tensor(1), tensor(2));
+    if (name == "aten::_scaled_dot_product_flash_attention_for_cpu") total_ += attention(tensor(0));
+    if (name == "aten::_scaled_dot_product_flash_attention_for_cpu_backward") total_ += 2 * attention(tensor(0));
+    return nullptr;
+  }
+  static thread_local double total_;
+  at::CallbackHandle handle_;
+};
+thread_local double FlopCounter::total_ = 0.0;
+
+cost::Traffic traffic_of(const std::vector<mesh::OperationRecord>& records, const std::string& group) {
+  cost::Traffic traffic;
+  for (const mesh::OperationRecord& record : records) {
+    if (record.group != group) continue;
+    switch (record.operation) {
+      case mesh::Operation::all_reduce:
+        traffic.all_reduce += record.bytes;
+        break;
+      case mesh::Operation::all_gather:
+        traffic.all_gather += record.bytes;
+        break;
+      case mesh::Operation::reduce_scatter:
+        traffic.reduce_scatter += record.bytes;
+        break;
+      case mesh::Operation::send:
+        traffic.send += record.bytes;
+        break;
+      case mesh::Operation::receive:
+        traffic.receive += record.bytes;
+        break;
+      default:
+        ADD_FAILURE() << "an operation that no step has: " << to_string(record.operation);
+    }
+  }
+  return traffic;
+}
+
+std::string text(const cost::Traffic& traffic) {
+  return fmt::format("all_reduce {}, all_gather {}, reduce_scatter {}, send {}, receive {}", traffic.all_reduce,
+                     traffic.all_gather, traffic.reduce_scatter, traffic.send, traffic.receive);
+}
+
+void expect_equal(const cost::Traffic& actual, const cost::Traffic& expected, const char* group) {
+  EXPECT_EQ(text(actual), text(expected)) << group;
+}
+
+cost::Traffic sum(const cost::Traffic& a, const cost::Traffic& b) {
+  return {a.all_reduce + b.all_reduce, a.all_gather + b.all_gather, a.reduce_scatter + b.reduce_scatter,
+          a.send + b.send, a.receive + b.receive};
+}
+
+// Copies of a communicator share what they observe.
+void observe(const mesh::Mesh& mesh, mesh::Observer* observer) {
+  for (const mesh::Role role : mesh::all_roles) mesh::Communicator(mesh.communicator(role)).observe(observer);
+}
+
+class AccountTest : public testing::TestWithParam<Layout> {};
+
+TEST_P(AccountTest, SaysWhatTheStepDid) {
+  spec::TrainSpec spec = spec_of(GetParam(), token_file());
+  const int64_t ranks = GetParam().tensor * GetParam().pipeline * GetParam().data;
+  spec::derive_data(spec.strategy, spec.model, ranks);
+  with_trainers(spec, ranks, [&](Trainer& trainer, const mesh::Mesh& mesh) {
+    trainer.step(0);
+    mesh.world().barrier().wait();
+    mesh::RecordingObserver observer;
+    observe(mesh, &observer);
+    FlopCounter counter;
+    FlopCounter::take();
+    trainer.step(1);
+    const double flops = FlopCounter::take();
+    observe(mesh, nullptr);
+    const std::vector<mesh::OperationRecord> records = observer.take();
+
+    const int64_t stage = mesh.coordinate(mesh::Axis::pipeline), tensor = mesh.coordinate(mesh::Axis::tensor);
+    SCOPED_TRACE(fmt::format("stage {}, tensor rank {}", stage, tensor));
+    const double expected_flops = cost::device_flops(spec.model, spec.strategy, stage, tensor).hardware_flops() *
+                                  static_cast<double>(spec.strategy.micro_batches());
+    EXPECT_DOUBLE_EQ(flops, expected_flops);
+    const cost::StepTraffic expected =
+        cost::step_traffic(spec.model, spec.strategy, spec.precision.compute, stage, tensor);
+    expect_equal(traffic_of(records, "tensor"), expected.tensor, "tensor");
+    expect_equal(sum(traffic_of(records, "forward"), traffic_of(records, "backward")), expected.pipeline, "pipeline");
+    expect_equal(traffic_of(records, "tied"), expected.tied, "tied");
+    expect_equal(sum(traffic_of(records, "data"), sum(traffic_of(records, "shard"), traffic_of(records, "replicas"))),
+                 expected.data, "data");
+    mesh.world().barrier().wait();
+  });
+}
+
+// Dropout changes neither; with it attention runs a kernel that repeats products inside.
+INSTANTIATE_TEST_SUITE_P(Layouts, AccountTest,
+                         testing::Values(Layout{1, 1, 1, ""}, Layout{1, 1, 1, "full"}, Layout{1, 1, 1, "selective mb2"},
+                                         Layout{2, 1, 1, ""}, Layout{2, 1, 1, "sp"}, Layout{2, 1, 1, "sp full untied"},
+                                         Layout{4, 1, 1, "full"}, Layout{1, 2, 1, "gpipe"},
+                                         Layout{1, 2, 1, "uneven untied"}, Layout{1, 1, 2, "zero tiny_buckets"},
+                                         Layout{1, 1, 4, "mb2"}, Layout{1, 1, 4, "zero hybrid"}, Layout{2, 2, 1, "sp"},
+                                         Layout{2, 1, 2, "sp zero tiny_buckets"}, Layout{1, 4, 1, "gpipe uneven"},
+                                         Layout{1, 2, 2, "vp2 zero tiny_buckets"}, Layout{1, 4, 1, "vp2 deep"},
+                                         Layout{1, 2, 1, "zb full"}, Layout{2, 2, 1, "zb sp selective"},
+                                         Layout{1, 2, 1, "zbv"}, Layout{2, 2, 2, "zbv sp zero full"},
+                                         Layout{1, 4, 1, "zbv deep untied"}, Layout{2, 2, 2, "bf16 sp zero"},
+                                         Layout{1, 2, 2, "fp16 selective"}, Layout{8, 1, 1, "sp"}),
+                         [](const auto& info) { return info.param.name(); });
+
+}  // namespace
+}  // namespace ridgeline::train

@@ -1,0 +1,74 @@
+// Layouts in words, shared by the tests that go through many of them.
+#pragma once
+
+#include <string>
+
+#include "spec/families.h"
+#include "train/small_run.h"
+
+namespace ridgeline::train {
+
+// A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
+struct Layout {
+  int64_t tensor, pipeline, data;
+  // Of: sp, zero (1), zero2, zero3, hybrid (shards over two ranks), offload, gpipe, vp2 (two chunks a stage), zb, zbv,
+  // deep (8 layers), selective, full, mb2, untied, dropout, documents, uneven, tiny_buckets, bf16, fp16, gloo (instead of
+  // shared memory); or a family of spec/families.h.
+  std::string switches;
+
+  std::string family() const {
+    for (const std::string& name : spec::family_names()) {
+      if (has(name)) return name;
+    }
+    return has("untied") ? "gpt_untied" : "gpt";
+  }
+  bool has(const std::string& word) const { return (" " + switches + " ").find(" " + word + " ") != std::string::npos; }
+  std::string name() const {
+    std::string text = fmt::format("t{}_p{}_d{}_{}", tensor, pipeline, data, switches);
+    for (char& c : text) c = c == ' ' ? '_' : c;
+    return text;
+  }
+};
+
+inline spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
+  spec::TrainSpec spec = small_spec(data);
+  spec.strategy.tensor = layout.tensor;
+  spec.strategy.pipeline = layout.pipeline;
+  spec.strategy.sequence_parallel = layout.has("sp");
+  spec.strategy.zero_stage = layout.has("zero3") ? 3 : layout.has("zero2") ? 2 : layout.has("zero") ? 1 : 0;
+  spec.strategy.shard_group = layout.has("hybrid") ? 2 : 0;
+  if (layout.has("gpipe")) spec.strategy.schedule = spec::ScheduleKind::gpipe;
+  if (layout.has("selective")) spec.strategy.recompute = spec::Recompute::selective;
+  if (layout.has("full")) spec.strategy.recompute = spec::Recompute::full;
+  if (layout.has("mb2")) spec.strategy.micro_batch = 2;
+  spec.model = spec::as_family(spec.model, layout.family());
+  spec.strategy.offload_optimizer = layout.has("offload");
+  spec.data.separate_documents = layout.has("documents");
+  if (layout.has("dropout")) spec.model.dropout = 0.1, spec.model.attention_dropout = 0.1;
+  if (layout.has("deep")) spec.model.layers = 8;
+  if (layout.has("zb")) spec.strategy.schedule = spec::ScheduleKind::zero_bubble;
+  if (layout.has("zbv")) spec.strategy.schedule = spec::ScheduleKind::zero_bubble_v;
+  if (layout.has("vp2") || layout.has("zbv")) spec.strategy.virtual_pipeline = 2;
+  if (layout.has("uneven")) {
+    const int64_t stages = spec.strategy.global_stages();
+    spec.strategy.stage_layers.assign(stages, 1);
+    spec.strategy.stage_layers.front() = spec.model.layers - stages + 1;
+  }
+  if (layout.has("tiny_buckets")) spec.strategy.bucket_mib = 0.01;
+  if (layout.has("bf16")) spec.precision.compute = spec::Precision::bf16;
+  if (layout.has("fp16")) spec.precision.compute = spec::Precision::fp16;
+  return spec;
+}
+
+// A token file for all tests of the process.
+inline const std::string& token_file() {
+  static TemporaryFolder folder;
+  static const std::string prefix = [] {
+    const std::string path = (folder.path() / "tokens").string();
+    write_tokens(path, 101, 20000);
+    return path;
+  }();
+  return prefix;
+}
+
+}  // namespace ridgeline::train
