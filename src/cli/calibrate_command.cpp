@@ -35,7 +35,7 @@ struct Errors {
 std::vector<simulate::MeasuredRun> read_runs(const Arguments& arguments) {
   std::vector<simulate::MeasuredRun> runs;
   for (const std::string& path : arguments.from) {
-    for (simulate::MeasuredRun& run : simulate::read_measured(path)) runs.push_back(std::move(run));
+    for (simulate::MeasuredRun& run : simulate::measured_runs(simulate::read_table(path))) runs.push_back(std::move(run));
   }
   // Rows of other machines say nothing of this one; where no row names it, all are taken as its.
   const auto is_here = [&](const simulate::MeasuredRun& run) { return run.machine == arguments.machine; };

@@ -193,6 +193,7 @@ void add_plan_command(CLI::App& program, int& exit_code) {
       ->check(CLI::Range(int64_t{1}, int64_t{100'000'000}));
   command->add_option("--top", arguments->top, "how many strategies to show")->check(CLI::Range(1, 10000));
   command->add_option("--write", arguments->write, "write the best strategy as a config for `train`");
+  command->add_flag("--trainable", arguments->only_trainable, "refuse a model that `train` does not run yet");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
   command->footer(
       "Without --nodes or --devices: devices against time.\n"

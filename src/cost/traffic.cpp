@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "cost/kernels.h"
+#include "cost/local_shares.h"
 #include "cost/memory.h"
 #include "cost/recipe.h"
 #include "cost/saved_tensors.h"
@@ -39,9 +40,10 @@ void add(Traffic& traffic, const std::vector<Message>& messages, int64_t times) 
 // Every micro-batch goes through every unit once each way.
 void add_units(Traffic& tensor, const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
                const spec::StageUnits& held) {
+  const LocalShares shares = local_shares(model, strategy.tensor);
   for (const spec::Range& units : held) {
     for (int64_t unit = units.begin; unit < units.end; ++unit) {
-      const UnitWork work = unit_kernels(model, strategy, compute, Recipe{}, unit);
+      const UnitWork work = unit_kernels(model, strategy, shares, compute, Recipe{}, unit);
       for (const Work* pass : {&work.forward, &work.backward, &work.recompute}) {
         add(tensor, pass->messages, strategy.micro_batches());
       }

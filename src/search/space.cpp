@@ -26,7 +26,7 @@ std::vector<Strategy> with_schedules(Strategy strategy, const spec::ModelSpec& m
   }
   strategy.schedule = ScheduleKind::zero_bubble_v;
   strategy.virtual_pipeline = 2;
-  if (spec::is_legal(strategy, model)) result.push_back(strategy);
+  if (model.layers % (2 * strategy.pipeline) == 0 && spec::is_legal(strategy, model)) result.push_back(strategy);
   strategy.virtual_pipeline = 1;
   strategy.schedule = ScheduleKind::one_f_one_b;
   if (model.layers % strategy.pipeline != 0) return result;

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "cost/kernels.h"
+#include "cost/local_shares.h"
 #include "simulate/collective.h"
 #include "simulate/evaluator.h"
 #include "simulate/shape_factor.h"
@@ -141,10 +142,11 @@ class Fitting {
   template <typename OnProduct, typename OnMessage>
   void visit(const MeasuredRun& run, const OnProduct& on_product, const OnMessage& on_message) const {
     const cost::Recipe recipe = recipe_of(run, machine_);
+    const cost::LocalShares shares = cost::local_shares(run.model, run.strategy.tensor);
     const Group group{run.strategy.tensor, 1};
     const int64_t per_node = place(machine_, group).per_node;
     for (const int64_t unit : {spec::embedding_unit(), spec::layer_unit(0), spec::head_unit(run.model)}) {
-      const cost::UnitWork work = cost::unit_kernels(run.model, run.strategy, run.compute, recipe, unit);
+      const cost::UnitWork work = cost::unit_kernels(run.model, run.strategy, shares, run.compute, recipe, unit);
       for (const cost::Work* part : {&work.forward, &work.backward, &work.recompute}) {
         for (const cost::Kernel& kernel : part->kernels) {
           if (kernel.kind == cost::KernelKind::product) on_product({kernel.batch, kernel.m, kernel.n, kernel.k, 1});

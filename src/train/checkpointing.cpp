@@ -55,11 +55,15 @@ void read_parameters(checkpoint::CheckpointReader& reader, nn::FlatParameters& p
 void read_weights(const checkpoint::HuggingFaceReader& weights, nn::FlatParameters& parameters,
                   optim::Optimizer& optimizer) {
   for (const spec::FlatEntry& entry : parameters.layout().entries) {
-    const std::string& name = parameters.declared(entry).name;
-    const at::Tensor value = at::empty(entry.box.extent, at::kFloat);
-    weights.read(name, entry.box, {value.data_ptr<float>(), static_cast<size_t>(value.numel())});
-    parameters.parameter(name).value.copy_(value);
-    optimizer.set_master(entry, value);
+    const spec::Range kept = parameters.kept_of(entry);
+    if (kept.size() == 0) continue;
+    // A shard of a tensor is cut from the whole of it: files of that form have no finer pieces.
+    const at::Tensor whole = at::empty({entry.range.size()}, at::kFloat);
+    weights.read(parameters.declared(entry).name, entry.box,
+                 {whole.data_ptr<float>(), static_cast<size_t>(whole.numel())});
+    const at::Tensor value = whole.narrow(0, kept.begin - entry.range.begin, kept.size());
+    parameters.values(parameters.layout().buckets[entry.bucket], kept).copy_(value);
+    optimizer.set_master(entry, kept, value);
   }
 }
 

@@ -198,6 +198,7 @@ void Trainer::start_from(const std::filesystem::path& folder) {
   const c10::InferenceMode no_autograd;
   const checkpoint::HuggingFaceReader weights(folder, spec_.model);
   read_weights(weights, *parameters_, *optimizer_);
+  if (unit_shards_) unit_shards_->values_changed();
   mesh_.world().barrier().wait();
 }
 

@@ -46,9 +46,9 @@ exec {real} "$@"
         self.assertEqual(self.assert_only_whole_checkpoints(), 0)
 
     def test_out_of_memory(self):
-        """8 GiB of address space hold the libraries and not a model of 3 billion parameters."""
-        output = self.run_with("ulimit -v 8000000", 1, "model.hidden=8192", "model.layers=4")
-        self.assertRegex(output, r"ridgeline: rank 2 failed: out of memory: \S+ GiB more were wanted\. Use a "
+        """One rank is given less than the machine has for it, which no account of the model can know."""
+        output = self.run_with("ulimit -d 1200000", 1, "model.hidden=1024", "model.layers=12")
+        self.assertRegex(output, r"ridgeline: rank 2 failed: out of memory: \S+ [GM]iB more were wanted\. Use a "
                                  r"smaller strategy\.micro_batch")
 
     def test_data_only_others_see(self):

@@ -58,7 +58,7 @@ const std::string kShape =
 TEST_F(Foreign, RotationAndWindowsAreRead) {
   const auto of = [&](const std::string& more) {
     const std::string path = folder_ + "/rotary.json";
-    std::ofstream(path) << "{" + kShape + R"(, "max_position_embeddings": 64, )" + more + "}";
+    std::ofstream(path) << "{" + kShape + R"(, "num_key_value_heads": 2, "max_position_embeddings": 64, )" + more + "}";
     return read_foreign_config(path);
   };
   // As transformers 4 writes it, and transformers 5.
