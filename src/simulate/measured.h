@@ -2,9 +2,9 @@
 //
 // Tables are told apart by their columns: those of validation/throughput.csv (the project's own form), vTrain's
 // artefact, and the step times of Korthikanti et al. 2022. A row is kept whatever it lacks; where it cannot be
-// predicted `why_not` says why: a cell that is empty is never filled by a guess. Of a table that lacks the column, the
-// machine follows from the system's name, and the MLP's width, key heads, a gate and dropout from the family's usual form
-// (`assumed` says so).
+// predicted `why_not` says why: an empty cell of the strategy, or of the shape's four main figures, is never filled by a
+// guess. Where nothing says more, the machine follows from the system's name, and vocabulary, the MLP's width, key heads,
+// a gate and dropout are the usual ones (`assumed` says so).
 #pragma once
 
 #include <string>

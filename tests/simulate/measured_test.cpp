@@ -87,10 +87,16 @@ TEST_F(Published, ColumnsSayAllOfARow) {
 }
 
 TEST_F(Published, EmptyCellsAreNotFilled) {
-  for (const char* column : {"layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "seq_len", "tp", "pp",
+  for (const char* column : {"layers", "hidden", "heads", "seq_len", "tp", "pp",
                              "micro_batch", "global_batch", "gpu_count", "recompute"}) {
     EXPECT_THAT(read({{column, ""}}).why_not, HasSubstr(std::string(column) + " is not known"));
   }
+}
+
+TEST_F(Published, EmptyCellsOfLittleWeightAreAssumedAndSaid) {
+  const MeasuredRun run = read({{"vocab", ""}, {"kv_heads", ""}, {"ffn_hidden", ""}});
+  EXPECT_EQ(run.why_not, "");
+  EXPECT_EQ(run.assumed, "vocab = 50304, ffn_hidden = 4096, kv_heads = 16");
 }
 
 TEST_F(Published, ColumnsThatATableLacksAreAssumedAndSaid) {
