@@ -195,6 +195,29 @@ TEST_F(Search, EndsWhenNothingIsLeft) {
   EXPECT_EQ(count, points.size());
 }
 
+TEST_F(Search, EndsWhereAllThatIsLeftFails) {
+  Truth cramped = truth_;
+  std::vector<double> sorted = cramped.peak;
+  std::sort(sorted.begin(), sorted.end());
+  const size_t fitting = 30;
+  for (double& peak : cramped.peak) peak *= kLimit / sorted[fitting - 1];
+  Searcher searcher(points_, guesses_, options(1));
+  const Dominance dominance(points_);
+  std::set<size_t> known;  // tried, or ruled out by a failure
+  size_t count = 0;
+  for (; const auto point = searcher.ask(); ++count) {
+    const Trial trial = cramped.trial(*point);
+    searcher.tell(trial);
+    known.insert(*point);
+    if (trial.outcome == Outcome::ok) continue;
+    dominance.for_each_heavier(*point, [&](size_t other) { known.insert(other); });
+  }
+  size_t overlooked = 0;
+  for (size_t i = 0; i < points_.size(); ++i) overlooked += cramped.peak[i] <= kLimit && known.count(i) == 0;
+  EXPECT_LE(overlooked, 1u);
+  EXPECT_LT(count, 3 * fitting);
+}
+
 TEST_F(Search, FaultsOfTheMachineAreTriedAgain) {
   Searcher searcher(points_, guesses_, options(1));
   const auto first = searcher.ask();

@@ -24,6 +24,7 @@ constexpr double kKeptBack = 0.3;        // share of the granted risk: models er
 constexpr double kHarsh = 0.7;
 constexpr double kHarshFactor = 3;
 constexpr double kLeastRisk = 0.01;
+constexpr double kHopeless = 0.01;  // a search ends where nothing is left that is likelier to run
 constexpr double kMostRisk = 0.6;   // what is likelier to fail than this is left until nothing else is
 constexpr size_t kShortlist = 256;  // points whose interplay with pending ones is looked at
 constexpr size_t kBestTrials = 8;   // whose neighbours are candidates
@@ -95,6 +96,7 @@ struct Searcher::State {
   void combine(const std::vector<double>& weights, std::vector<double>& means, std::vector<double>& variances);
   void foresee_pending(const std::vector<double>& weights, const std::vector<size_t>& places,
                        std::vector<double>& variances);
+  bool is_exhausted(const std::vector<double>& probabilities) const;
   std::optional<size_t> best_place(const std::vector<double>& weights, const std::vector<double>& probabilities);
 
   const PointSet& points;
@@ -224,6 +226,15 @@ void Searcher::State::foresee_pending(const std::vector<double>& weights, const 
   for (size_t i = 0; i < variances.size(); ++i) variances[i] = std::max(left[i], 1e-4 * variances[i]);
 }
 
+// Whether something ran, and all that is left is as good as certain to fail.
+bool Searcher::State::is_exhausted(const std::vector<double>& probabilities) const {
+  if (candidates.size() < points.size() || std::none_of(trials.begin(), trials.end(), ran)) return false;
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    if (is_open(candidates[c]) && probabilities[c] >= kHopeless) return false;
+  }
+  return true;
+}
+
 std::optional<size_t> Searcher::State::best_place(const std::vector<double>& weights,
                                                   const std::vector<double>& probabilities) {
   std::vector<double> means, variances;
@@ -296,7 +307,9 @@ Searcher& Searcher::operator=(Searcher&&) noexcept = default;
 std::optional<size_t> Searcher::ask() {
   State& state = *state_;
   state.look_at_candidates();
-  const std::optional<size_t> place = state.best_place(state.draw_weights(), state.feasibility.probabilities());
+  const std::vector<double> probabilities = state.feasibility.probabilities();
+  if (state.is_exhausted(probabilities)) return std::nullopt;
+  const std::optional<size_t> place = state.best_place(state.draw_weights(), probabilities);
   if (place) {
     state.pending.insert(state.candidates[*place]);
     return state.candidates[*place];

@@ -55,7 +55,8 @@ class Searcher {
   Searcher(Searcher&&) noexcept;
   Searcher& operator=(Searcher&&) noexcept;
 
-  // Nothing where every point is tried, pending or ruled out. The returned point is pending from now on.
+  // Nothing where every point is tried, pending, ruled out or as good as certain to fail (for now: what is told later
+  // may change that). The returned point is pending from now on.
   std::optional<size_t> ask();
   void tell(const Trial& trial);
   // For resuming: a point that was asked for and whose trial still runs, or is to be started again.
