@@ -50,13 +50,17 @@ class Account {
       memory.optimizer = optimizer;
     }
     memory.buffers = layout.working_elements() * (fp32_bytes + (strategy_.shards_values() ? compute_bytes : 0));
-    std::vector<schedule::Kept> of_chunk;
+    constexpr int64_t token_bytes = 8;
+    const int64_t tokens = 2 * token_bytes * strategy_.micro_batch * model_.sequence;  // those read, those to predict
+    std::vector<schedule::Kept> of_chunk, with_tokens;
     for (const spec::Range& chunk : stages_[stage]) {
       of_chunk.push_back({kept(chunk, tensor_rank), deferred(chunk, tensor_rank)});
+      with_tokens.push_back({of_chunk.back().activations + tokens, of_chunk.back().deferred + tokens});
     }
-    memory.activations = schedule::peak_kept(schedule_, stage, of_chunk) +
-                         recomputed_activations(model_, strategy_, compute_, tensor_rank);
-    memory.messages = messages(stage) * boundary_bytes(model_, strategy_, compute_, tensor_rank);
+    const int64_t message = boundary_bytes(model_, strategy_, compute_, tensor_rank);
+    const int64_t saved = schedule::peak_kept(schedule_, stage, of_chunk);
+    memory.activations = saved + recomputed_activations(model_, strategy_, compute_, tensor_rank);
+    memory.messages = peak_with_messages(stage, with_tokens, message) - saved;
     return memory;
   }
 
@@ -78,17 +82,33 @@ class Account {
     return bytes;
   }
 
-  // As many as the executor of the trainer keeps (train/pipeline_executor.cpp): one receive is posted ahead, and a send
-  // is kept until the second one after it, or what the link must hold.
-  int64_t messages(int64_t stage) const {
-    std::map<int64_t, int64_t> sent, received;  // by peer
-    for (const schedule::Action& action : schedule_.actions[stage]) {
-      if (schedule::is_send(action.kind)) ++sent[*schedule::peer(schedule_, stage, action)];
-      if (schedule::is_receive(action.kind)) ++received[*schedule::peer(schedule_, stage, action)];
+  // The most that is kept between two actions of what `of_chunk` says and of messages, as the executor of the trainer
+  // keeps them (train/pipeline_executor.cpp): one receive is posted ahead from each peer, a send is kept until the
+  // second one after it or what the link must hold, and a result waits to be sent.
+  int64_t peak_with_messages(int64_t stage, const std::vector<schedule::Kept>& of_chunk, int64_t message) const {
+    using schedule::ActionKind;
+    const schedule::StageActions& actions = schedule_.actions[stage];
+    const auto peer = [&](const schedule::Action& action) { return *schedule::peer(schedule_, stage, action); };
+    std::map<int64_t, int64_t> sent, to_receive;  // by peer
+    for (const schedule::Action& action : actions) {
+      if (schedule::is_receive(action.kind)) ++to_receive[peer(action)];
     }
-    int64_t count = static_cast<int64_t>(received.size());
-    for (const auto& [peer, number] : sent) count += std::min(number, std::max<int64_t>(2, schedule_.link_capacity));
-    return count;
+    int64_t kept = 0, peak = 0;
+    for (size_t index = 0; index < actions.size(); ++index) {
+      const schedule::Action& action = actions[index];
+      const schedule::Kept& chunk = of_chunk.at(action.chunk);
+      if (action.kind == ActionKind::forward) kept += chunk.activations;
+      if (action.kind == ActionKind::backward) kept -= chunk.activations;
+      if (action.kind == ActionKind::backward_input) kept += chunk.deferred - chunk.activations;
+      if (action.kind == ActionKind::backward_weight) kept -= chunk.deferred;
+      if (schedule::is_send(action.kind)) ++sent[peer(action)];
+      if (schedule::is_receive(action.kind)) --to_receive[peer(action)];
+      int64_t messages = index + 1 < actions.size() && schedule::is_send(actions[index + 1].kind) ? 1 : 0;
+      for (const auto& [from, left] : to_receive) messages += left > 0 ? 1 : 0;
+      for (const auto& [to, count] : sent) messages += std::min(count, std::max<int64_t>(2, schedule_.link_capacity));
+      peak = std::max(peak, kept + messages * message);
+    }
+    return peak;
   }
 
   int64_t deferred(const spec::Range& units, int64_t tensor_rank) const {

@@ -8,7 +8,8 @@
 //   activations  saved tensors (cost/saved_tensors.h) of as many micro-batches as the schedule has in flight at most,
 //                what recomputation rebuilds of the one layer that is in backward, and where the schedule splits the
 //                backward the inputs and output gradients of weights whose gradients are put off
-//   messages     tensors between stages: a receive posted for each peer, and the last ones sent to each
+//   messages     tensors between stages: a receive posted for each peer, the last ones sent to each, one that is to be
+//                sent; and the tokens of the micro-batches in flight
 // With strategy.offload_optimizer masters (in fp32 too) and moments lie in host memory.
 // ZeRO-1 divides the optimizer state by strategy.shards(), ZeRO-2 the gradients too, ZeRO-3 all three.
 // Parameters are counted in the flat buffers that the trainer allocates (spec/flat_layout.h), padding included.

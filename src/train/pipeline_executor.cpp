@@ -13,7 +13,10 @@ using schedule::ActionKind;
 at::Tensor PipelineExecutor::run(const schedule::Schedule& schedule, const BatchOf& batch_of,
                                  const nn::Stage::UnitFinished& finished) {
   start(schedule, batch_of);
-  for (size_t index = 0; index < schedule.actions[stage_number_].size(); ++index) execute(index, finished);
+  for (size_t index = 0; index < schedule.actions[stage_number_].size(); ++index) {
+    execute(index, finished);
+    if (action_done_) action_done_(schedule.actions[stage_number_][index]);
+  }
   for (auto& [number, peer] : peers_) {
     for (Message& message : peer.sent) message.work.wait();
   }

@@ -27,6 +27,7 @@ namespace ridgeline::train {
 class PipelineExecutor {
  public:
   using BatchOf = std::function<nn::MicroBatch(int64_t micro_batch)>;
+  using ActionDone = std::function<void(const schedule::Action& action)>;
 
   // `chunks`: of this rank's stage, in the order of the schedule's table.
   PipelineExecutor(std::vector<const nn::Stage*> chunks, const mesh::Mesh& mesh, at::ScalarType compute,
@@ -37,6 +38,9 @@ class PipelineExecutor {
   // on the device: on the stage of the head the sum, elsewhere zero. `finished` is called once for each unit of the
   // stage when its gradients are final, the last unit of the model first.
   at::Tensor run(const schedule::Schedule& schedule, const BatchOf& batch_of, const nn::Stage::UnitFinished& finished);
+
+  // Called after each action from now on, for whoever measures.
+  void observe(ActionDone done) { action_done_ = std::move(done); }
 
  private:
   struct Message {
@@ -74,6 +78,7 @@ class PipelineExecutor {
   std::vector<const nn::Stage*> chunks_;
   const mesh::Mesh& mesh_;
   at::TensorOptions options_;
+  ActionDone action_done_;
 
   // Of the run under way.
   const schedule::Schedule* schedule_ = nullptr;

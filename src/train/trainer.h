@@ -60,6 +60,9 @@ class Trainer {
   // The config, as TOML, that the checkpoint was written under; empty where nothing was resumed.
   const std::string& resumed_config() const { return resumed_config_; }
 
+  // Called after each action of the schedule from now on.
+  void observe_actions(PipelineExecutor::ActionDone done) { executor_->observe(std::move(done)); }
+
   const nn::FlatParameters& parameters() const { return *parameters_; }
   const optim::Optimizer& optimizer() const { return *optimizer_; }
   const std::vector<spec::StageUnits>& stages() const { return stages_; }
