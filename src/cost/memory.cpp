@@ -86,27 +86,22 @@ class Account {
   // keeps them (train/pipeline_executor.cpp): one receive is posted ahead from each peer, a send is kept until the
   // second one after it or what the link must hold, and a result waits to be sent.
   int64_t peak_with_messages(int64_t stage, const std::vector<schedule::Kept>& of_chunk, int64_t message) const {
-    using schedule::ActionKind;
     const schedule::StageActions& actions = schedule_.actions[stage];
     const auto peer = [&](const schedule::Action& action) { return *schedule::peer(schedule_, stage, action); };
     std::map<int64_t, int64_t> sent, to_receive;  // by peer
     for (const schedule::Action& action : actions) {
       if (schedule::is_receive(action.kind)) ++to_receive[peer(action)];
     }
-    int64_t kept = 0, peak = 0;
+    const std::vector<int64_t> kept = schedule::kept_after(schedule_, stage, of_chunk);
+    int64_t peak = 0;
     for (size_t index = 0; index < actions.size(); ++index) {
       const schedule::Action& action = actions[index];
-      const schedule::Kept& chunk = of_chunk.at(action.chunk);
-      if (action.kind == ActionKind::forward) kept += chunk.activations;
-      if (action.kind == ActionKind::backward) kept -= chunk.activations;
-      if (action.kind == ActionKind::backward_input) kept += chunk.deferred - chunk.activations;
-      if (action.kind == ActionKind::backward_weight) kept -= chunk.deferred;
       if (schedule::is_send(action.kind)) ++sent[peer(action)];
       if (schedule::is_receive(action.kind)) --to_receive[peer(action)];
       int64_t messages = index + 1 < actions.size() && schedule::is_send(actions[index + 1].kind) ? 1 : 0;
       for (const auto& [from, left] : to_receive) messages += left > 0 ? 1 : 0;
       for (const auto& [to, count] : sent) messages += std::min(count, std::max<int64_t>(2, schedule_.link_capacity));
-      peak = std::max(peak, kept + messages * message);
+      peak = std::max(peak, kept[index] + messages * message);
     }
     return peak;
   }

@@ -2,6 +2,7 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <limits>
@@ -14,6 +15,7 @@ namespace {
 
 // c10 aligns CPU blocks to 64 bytes (gAlignment); a line of that size in front keeps it.
 constexpr std::size_t line_bytes = 64;
+constexpr int owners = 64;
 
 // Never destroyed: tensors of static lifetime are freed after main().
 struct Counters {
@@ -21,14 +23,25 @@ struct Counters {
   at::DeleterFnPtr free_below = nullptr;
   std::atomic<int64_t> now{0};
   std::atomic<int64_t> peak{0};
+  std::array<std::atomic<int64_t>, owners> of_owner{};
 };
 Counters& counters() {
   static auto* instance = new Counters;
   return *instance;
 }
 
-void count_up(int64_t bytes) {
+thread_local int this_owner = 0;
+
+// In front of each block.
+struct Label {
+  int64_t bytes = 0;
+  int64_t owner = 0;
+};
+
+void count_up(const Label& label) {
   Counters& counts = counters();
+  const int64_t bytes = label.bytes;
+  counts.of_owner[label.owner].fetch_add(bytes, std::memory_order_relaxed);
   const int64_t now = counts.now.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   int64_t peak = counts.peak.load(std::memory_order_relaxed);
   while (now > peak && !counts.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
@@ -38,9 +51,10 @@ void count_up(int64_t bytes) {
 void free_counted(void* data) {
   if (data == nullptr) return;
   char* line = static_cast<char*>(data) - line_bytes;
-  int64_t bytes = 0;
-  std::memcpy(&bytes, line, sizeof(bytes));
-  counters().now.fetch_sub(bytes, std::memory_order_relaxed);
+  Label label;
+  std::memcpy(&label, line, sizeof(label));
+  counters().now.fetch_sub(label.bytes, std::memory_order_relaxed);
+  counters().of_owner[label.owner].fetch_sub(label.bytes, std::memory_order_relaxed);
   counters().free_below(line);
 }
 
@@ -52,9 +66,9 @@ class CountingAllocator final : public at::Allocator {
       throw Failure("a CPU tensor of {} bytes was asked for, more than any machine has", bytes);
     }
     char* line = static_cast<char*>(counters().below->raw_allocate(bytes + line_bytes));
-    const auto size = static_cast<int64_t>(bytes);
-    std::memcpy(line, &size, sizeof(size));
-    count_up(size);
+    const Label label{static_cast<int64_t>(bytes), this_owner};
+    std::memcpy(line, &label, sizeof(label));
+    count_up(label);
     void* data = line + line_bytes;
     return {data, data, &free_counted, at::Device(at::kCPU)};
   }
@@ -81,6 +95,12 @@ void install_counting_allocator() {
 }
 
 int64_t counted_bytes() { return counters().now.load(std::memory_order_relaxed); }
+void count_allocations_for(int owner) {
+  RIDGELINE_ASSERT(owner >= 0 && owner < owners);
+  this_owner = owner;
+}
+int64_t counted_bytes(int owner) { return counters().of_owner.at(owner).load(std::memory_order_relaxed); }
+
 int64_t counted_peak_bytes() { return counters().peak.load(std::memory_order_relaxed); }
 void reset_counted_peak() { counters().peak.store(counted_bytes(), std::memory_order_relaxed); }
 

@@ -10,6 +10,10 @@ namespace ridgeline::platform {
 void install_counting_allocator();
 
 int64_t counted_bytes();
+// Whose the blocks are that the calling thread asks for from now on, 0 to 63 and 0 at first, whoever frees them: so
+// ranks that are threads of one process can be told apart.
+void count_allocations_for(int owner);
+int64_t counted_bytes(int owner);
 int64_t counted_peak_bytes();
 // The peak becomes what is allocated now.
 void reset_counted_peak();

@@ -244,17 +244,26 @@ int64_t peak_in_flight(const Schedule& schedule, int64_t stage) {
   return peak_kept(schedule, stage, std::vector<Kept>(schedule.chunks_per_stage, Kept{1, 1}));
 }
 
-int64_t peak_kept(const Schedule& schedule, int64_t stage, const std::vector<Kept>& of_chunk) {
-  if (!schedule.has_backward) return 0;
-  int64_t kept = 0, peak = 0;
-  for (const Action& action : schedule.actions.at(stage)) {
+std::vector<int64_t> kept_after(const Schedule& schedule, int64_t stage, const std::vector<Kept>& of_chunk) {
+  std::vector<int64_t> after;
+  if (!schedule.has_backward) return after;
+  const StageActions& actions = schedule.actions.at(stage);
+  after.reserve(actions.size());
+  int64_t kept = 0;
+  for (const Action& action : actions) {
     const Kept& chunk = of_chunk.at(action.chunk);
     if (action.kind == ActionKind::forward) kept += chunk.activations;
     if (action.kind == ActionKind::backward) kept -= chunk.activations;
     if (action.kind == ActionKind::backward_input) kept += chunk.deferred - chunk.activations;
     if (action.kind == ActionKind::backward_weight) kept -= chunk.deferred;
-    peak = std::max(peak, kept);
+    after.push_back(kept);
   }
+  return after;
+}
+
+int64_t peak_kept(const Schedule& schedule, int64_t stage, const std::vector<Kept>& of_chunk) {
+  int64_t peak = 0;
+  for (const int64_t kept : kept_after(schedule, stage, of_chunk)) peak = std::max(peak, kept);
   return peak;
 }
 

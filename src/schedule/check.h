@@ -35,7 +35,9 @@ struct Kept {
   int64_t activations = 0;  // from forward to the end of backward or backward_input
   int64_t deferred = 0;     // from backward_input to backward_weight
 };
-// The most that `stage` keeps at any time between two actions. Zero without backward.
+// What `stage` keeps after each of its actions, in their order. Empty without backward.
+std::vector<int64_t> kept_after(const Schedule& schedule, int64_t stage, const std::vector<Kept>& of_chunk);
+// The most of it at any time. Zero without backward.
 int64_t peak_kept(const Schedule& schedule, int64_t stage, const std::vector<Kept>& of_chunk);
 
 }  // namespace ridgeline::schedule
