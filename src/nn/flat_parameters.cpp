@@ -7,21 +7,23 @@
 
 namespace ridgeline::nn {
 
-FlatParameters::FlatParameters(std::vector<spec::ParameterSpec> declared, spec::FlatLayout layout, at::ScalarType compute,
-                               at::Device device, const Sharding& sharding)
+FlatParameters::FlatParameters(std::vector<spec::ParameterSpec> declared, spec::FlatLayout layout,
+                               at::ScalarType compute, at::Device device, const Sharding& sharding, Gradients gradients)
     : declared_(std::move(declared)), layout_(std::move(layout)), sharding_(sharding) {
   RIDGELINE_ASSERT(layout_.by_units() || !(sharding.values || sharding.gradients));
   for (size_t index = 0; index < layout_.entries.size(); ++index) {
     entry_of_[declared_[layout_.entries[index].parameter].name] = index;
   }
   values_ = make_storage(sharding.values, at::TensorOptions().dtype(compute).device(device));
-  gradients_ = make_storage(sharding.gradients, at::TensorOptions().dtype(at::kFloat).device(device));
+  const at::Device gradient_device = gradients == Gradients::kept ? device : at::Device(at::kMeta);
+  gradients_ = make_storage(sharding.gradients, at::TensorOptions().dtype(at::kFloat).device(gradient_device));
 }
 
 // Zeroed, so that padding between parameters never holds garbage that a reduction or a norm could see.
 FlatParameters::Storage FlatParameters::make_storage(bool sharded, const at::TensorOptions& options) const {
   if (!sharded) return {false, at::zeros({layout_.elements}, options), {}};
-  return {true, at::zeros({layout_.elements / layout_.shards}, options), at::zeros({layout_.working_elements()}, options)};
+  return {true, at::zeros({layout_.elements / layout_.shards}, options),
+          at::zeros({layout_.working_elements()}, options)};
 }
 
 at::Tensor FlatParameters::part(const Storage& storage, const spec::FlatBucket& bucket, const spec::Range& flat) const {
@@ -42,7 +44,9 @@ Parameter FlatParameters::parameter(const std::string& name) const {
   const spec::FlatEntry& entry = layout_.entries[found->second];
   const spec::FlatBucket& bucket = layout_.buckets[entry.bucket];
   auto view = [&](const Storage& storage) {
-    return seen(storage, bucket).narrow(0, entry.range.begin - bucket.range.begin, entry.range.size()).view(entry.box.extent);
+    return seen(storage, bucket)
+        .narrow(0, entry.range.begin - bucket.range.begin, entry.range.size())
+        .view(entry.box.extent);
   };
   return {view(values_), view(gradients_), entry.box};
 }

@@ -1,12 +1,12 @@
 // FlatParameters: the storage of a pipeline stage's parameters and main gradients.
 //
 // Values lie in one flat buffer in the compute precision, main gradients in one in fp32 at the same offsets
-// (spec/flat_layout.h); what pieces see are views. Gradients are added to over the micro-batches of a step and zeroed before
-// the next.
+// (spec/flat_layout.h); what pieces see are views. Gradients are added to over the micro-batches of a step and zeroed
+// before the next.
 //
-// Either may be sharded: then this rank keeps its shard of every bucket, and views point into a working buffer that holds
-// the units at work alone. Who fills and empties it is optim/unit_shards.h. Nothing here ever allocates a whole copy of what
-// is sharded.
+// Either may be sharded: then this rank keeps its shard of every bucket, and views point into a working buffer that
+// holds the units at work alone. Who fills and empties it is optim/unit_shards.h. Nothing here ever allocates a whole
+// copy of what is sharded.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -21,8 +21,8 @@
 
 namespace ridgeline::nn {
 
-// Views of one parameter, shaped as this rank's box of it. What a piece must know of its share of a layer (which heads, which
-// part of the vocabulary) it reads from the box, which follows from the declared placement.
+// Views of one parameter, shaped as this rank's box of it. What a piece must know of its share of a layer (which heads,
+// which part of the vocabulary) it reads from the box, which follows from the declared placement.
 struct Parameter {
   at::Tensor value;     // compute precision
   at::Tensor gradient;  // fp32
@@ -43,11 +43,14 @@ struct Sharding {
   }
 };
 
+// Where nothing is trained, gradients have shapes but no memory (the meta device): whoever touches one fails at once.
+enum class Gradients { kept, none };
+
 class FlatParameters {
  public:
   // Sharding of values or gradients needs a layout by units.
   FlatParameters(std::vector<spec::ParameterSpec> declared, spec::FlatLayout layout, at::ScalarType compute,
-                 at::Device device, const Sharding& sharding = {});
+                 at::Device device, const Sharding& sharding = {}, Gradients gradients = Gradients::kept);
 
   const spec::FlatLayout& layout() const { return layout_; }
   const Sharding& sharding() const { return sharding_; }
@@ -63,7 +66,9 @@ class FlatParameters {
   const at::Tensor& kept_values() const { return values_.kept; }
   const at::Tensor& kept_gradients() const { return gradients_.kept; }
   // Elements `flat` of the layout, which lie in `bucket` and in what this rank keeps.
-  at::Tensor values(const spec::FlatBucket& bucket, const spec::Range& flat) const { return part(values_, bucket, flat); }
+  at::Tensor values(const spec::FlatBucket& bucket, const spec::Range& flat) const {
+    return part(values_, bucket, flat);
+  }
   at::Tensor gradients(const spec::FlatBucket& bucket, const spec::Range& flat) const {
     return part(gradients_, bucket, flat);
   }

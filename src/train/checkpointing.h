@@ -26,7 +26,7 @@ void read_state(checkpoint::CheckpointReader& reader, nn::FlatParameters& parame
 void read_weights(const checkpoint::HuggingFaceReader& weights, nn::FlatParameters& parameters,
                   optim::Optimizer& optimizer);
 
-// Fills parameters alone, for generation.
+// Fills parameters alone, for evaluation and generation.
 void read_parameters(checkpoint::CheckpointReader& reader, nn::FlatParameters& parameters,
                      const nn::FlatParameters::Sink& sink = {});
 

@@ -1,5 +1,7 @@
 #include "train/evaluate.h"
 
+#include <c10/core/InferenceMode.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -11,7 +13,8 @@
 #include "mesh/mesh.h"
 #include "mesh/store.h"
 #include "mesh/watchdog.h"
-#include "train/trainer.h"
+#include "train/checkpointing.h"
+#include "train/rank_model.h"
 
 namespace ridgeline::train {
 namespace {
@@ -48,13 +51,15 @@ Evaluation evaluate_on_mesh(const spec::TrainSpec& spec, const std::filesystem::
   const data::SampleSource source(spec.data, spec.model.sequence, spec.model.vocabulary, spec.training.seed);
   source.require_validation(std::max<int64_t>(1, samples));
   const int64_t counted = samples > 0 ? samples : source.validation_samples();
-  const mesh::Mesh mesh(mesh::MeshShape::of(spec.strategy), environment.rank, store, device,
-                        {.timeout = spec.training.communication_timeout,
-                         .one_machine = environment.local_world == environment.world});
-  Trainer trainer(spec, mesh, source);
-  trainer.load(checkpoint);
+  const mesh::Mesh mesh(
+      mesh::MeshShape::of(spec.strategy), environment.rank, store, device,
+      {.timeout = spec.training.communication_timeout, .one_machine = environment.local_world == environment.world});
+  const c10::InferenceMode no_autograd;
+  RankModel model(spec, mesh, source, nn::Gradients::none);
+  checkpoint::CheckpointReader reader(checkpoint);
+  read_parameters(reader, model.parameters());
   spdlog::info("{}: evaluating {} of {} held-out samples", checkpoint.string(), counted, source.validation_samples());
-  const double loss = trainer.evaluate(counted);
+  const double loss = model.evaluate(counted);
   mesh.world().barrier().wait();  // none may leave while another still needs it
   return summarise(loss, source, counted, spec.model.vocabulary);
 }

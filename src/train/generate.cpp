@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "data/tokenize.h"
 #include "train/checkpointing.h"
-#include "train/trainer.h"
+#include "train/rank_model.h"
 
 namespace ridgeline::train {
 namespace {
@@ -41,8 +41,8 @@ TextModel::TextModel(const spec::TrainSpec& spec, const std::filesystem::path& c
   std::vector<spec::ParameterSpec> declared = spec::declare_parameters(spec.model, strategy);
   spec::FlatLayout layout =
       spec::make_flat_layout(declared, spec::one_chunk_stages({{0, spec::unit_count(spec.model)}}), 0, 0, strategy);
-  parameters_ =
-      std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute, context_.device);
+  parameters_ = std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute,
+                                                     context_.device, nn::Sharding{}, nn::Gradients::none);
   checkpoint::CheckpointReader reader(checkpoint);
   read_parameters(reader, *parameters_);
 }

@@ -9,7 +9,6 @@
 #include "checkpoint/store.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "cost/stages.h"
 #include "cost/step_schedule.h"
 #include "optim/learning_rate.h"
 #include "schedule/check.h"
@@ -19,64 +18,30 @@
 
 namespace ridgeline::train {
 
-at::ScalarType scalar_type(spec::Precision precision) {
-  switch (precision) {
-    case spec::Precision::fp32:
-      return at::kFloat;
-    case spec::Precision::bf16:
-      return at::kBFloat16;
-    case spec::Precision::fp16:
-      return at::kHalf;
-  }
-  throw InternalError("unknown precision");
+namespace {
+
+// Proven before anything is allocated: lists may come from a file.
+schedule::Schedule checked_schedule(const spec::TrainSpec& spec) {
+  schedule::Schedule schedule = cost::step_schedule(spec.model, spec.strategy);
+  schedule::check(schedule);
+  return schedule;
 }
+
+}  // namespace
 
 Trainer::Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data::SampleSource& source)
     : spec_(spec),
       mesh_(mesh),
-      device_(mesh.device().torch()),
-      batches_(source, spec_.strategy, mesh.coordinate(spec::Axis::data), device_),
-      stages_(cost::held_units(spec_.model, spec_.strategy)),
-      context_{spec_.model,
-               spec_.strategy,
-               spec::residual_placement(spec_.strategy),
-               &mesh.group(spec::Axis::tensor),
-               spec_.training.seed,
-               scalar_type(spec_.precision.compute),
-               device_},
-      schedule_(cost::step_schedule(spec_.model, spec_.strategy)),
+      schedule_(checked_schedule(spec_)),
+      model_(spec_, mesh, source, nn::Gradients::kept),
       loss_scale_(spec_.precision) {
   const c10::InferenceMode no_autograd;
-  schedule::check(schedule_);
-  build_stage();
-}
-
-void Trainer::build_stage() {
-  const int64_t stage = mesh_.coordinate(spec::Axis::pipeline);
-  std::vector<spec::ParameterSpec> declared = spec::declare_parameters(spec_.model, spec_.strategy);
-  spec::FlatLayout layout =
-      spec::make_flat_layout(declared, stages_, stage, mesh_.coordinate(spec::Axis::tensor), spec_.strategy);
-  parameters_ = std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute, device_,
-                                                     nn::Sharding::of(spec_.strategy, mesh_.shard().rank()));
-  if (spec_.strategy.shards_gradients()) unit_shards_ = std::make_unique<optim::UnitShards>(*parameters_, mesh_);
-  std::vector<const nn::Stage*> chunks;
-  for (const spec::Range& units : stages_[stage]) {
-    chunks_.push_back(std::make_unique<nn::Stage>(context_, *parameters_, units, unit_shards_.get()));
-    chunks.push_back(chunks_.back().get());
-  }
-  optimizer_ = std::make_unique<optim::Optimizer>(*parameters_, mesh_, spec_.strategy, spec_.optimizer);
-  reduction_ = std::make_unique<optim::GradientReduction>(*parameters_, mesh_, spec_.strategy);
-  executor_ = std::make_unique<PipelineExecutor>(std::move(chunks), mesh_, context_.compute, device_);
-  parameters_->initialise(spec_.training.seed,
-                          [&](const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value) {
-                            optimizer_->set_master(entry, flat, value);
-                          });
-}
-
-std::vector<double> Trainer::sum_over_world(const at::Tensor& values) {
-  mesh_.world().all_reduce(values).wait();
-  const at::Tensor host = values.to(at::kCPU);
-  return {host.data_ptr<double>(), host.data_ptr<double>() + host.numel()};
+  optimizer_ = std::make_unique<optim::Optimizer>(model_.parameters(), mesh, spec_.strategy, spec_.optimizer);
+  reduction_ = std::make_unique<optim::GradientReduction>(model_.parameters(), mesh, spec_.strategy);
+  model_.parameters().initialise(spec_.training.seed,
+                                 [&](const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value) {
+                                   optimizer_->set_master(entry, flat, value);
+                                 });
 }
 
 StepResult Trainer::step(int64_t number, bool stop_requested) {
@@ -86,15 +51,15 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
   const double valid_tokens = static_cast<double>(strategy.global_batch * spec_.model.sequence);
   const double scale = loss_scale_.scale();
   optimizer_->zero_gradients();
-  const at::Tensor loss_sum = executor_->run(
+  const at::Tensor loss_sum = model_.executor().run(
       schedule_,
-      [&](int64_t index) { return batches_.training(number, consumed_samples_, index, scale / valid_tokens); },
+      [&](int64_t index) { return model_.batches().training(number, consumed_samples_, index, scale / valid_tokens); },
       [&](int64_t unit) { reduction_->unit_finished(unit); });
-  if (unit_shards_) unit_shards_->finish_gradients();
+  if (optim::UnitShards* shards = model_.unit_shards()) shards->finish_gradients();
   reduction_->finish();
 
   // The ranks of a tensor axis hold equal loss sums; each counts its share.
-  const std::vector<double> sums = sum_over_world(
+  const std::vector<double> sums = model_.sum_over_world(
       at::cat({optimizer_->gradient_square_sum().view({1}), loss_sum.div(static_cast<double>(strategy.tensor)),
                at::full({1}, stop_requested ? 1.0 : 0.0, loss_sum.options())}));
   StepResult result;
@@ -117,35 +82,26 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
     const double clip = spec_.optimizer.clip;
     const double shrink = clip > 0 ? std::min(1.0, clip / (result.gradient_norm + 1e-6)) : 1.0;
     optimizer_->step(updates_++, result.learning_rate, shrink / scale);
-    if (unit_shards_) unit_shards_->values_changed();
+    model_.values_changed();
   }
   return result;
 }
 
 void Trainer::check_replicas(int64_t finished_steps) const {
   const c10::InferenceMode no_autograd;
-  train::check_replicas(*parameters_, mesh_, finished_steps);
-}
-
-double Trainer::evaluate(int64_t samples) {
-  const c10::InferenceMode no_autograd;
-  const schedule::Schedule schedule =
-      schedule::make_forward_schedule(spec_.strategy, batches_.evaluation_micro_batches(samples));
-  const at::Tensor loss_sum = executor_->run(
-      schedule, [&](int64_t index) { return batches_.evaluation(samples, index); }, [](int64_t) {});
-  const double sum = sum_over_world(loss_sum.div(static_cast<double>(spec_.strategy.tensor)))[0];
-  return sum / static_cast<double>(samples * spec_.model.sequence);
+  train::check_replicas(model_.parameters(), mesh_, finished_steps);
 }
 
 void Trainer::save(const std::filesystem::path& folder, int64_t finished_steps) {
   const c10::InferenceMode no_autograd;
   const int64_t rank = mesh_.world().rank();
-  write_state(folder, finished_steps, rank, *parameters_, *optimizer_);
+  write_state(folder, finished_steps, rank, model_.parameters(), *optimizer_);
   mesh_.world().barrier().wait();
   if (rank == 0) {
     checkpoint::Progress progress;
     progress.consumed_samples = consumed_samples_;
-    progress.state = {{"loss_scale", loss_scale_.state()}, {"updates", updates_}, {"config", spec::to_saved_toml(spec_)}};
+    progress.state = {
+        {"loss_scale", loss_scale_.state()}, {"updates", updates_}, {"config", spec::to_saved_toml(spec_)}};
     checkpoint::publish(folder, finished_steps, mesh_.world().size(), progress);
     checkpoint::prune(folder, spec_.checkpoint.keep);
   }
@@ -155,7 +111,7 @@ void Trainer::save(const std::filesystem::path& folder, int64_t finished_steps) 
 std::optional<int64_t> Trainer::resume(const std::filesystem::path& folder) {
   const c10::InferenceMode no_autograd;
   // Rank 0 decides, so that all load the same one even where a file system shows it late.
-  at::Tensor chosen = at::full({2}, -1, at::TensorOptions().dtype(at::kLong).device(device_));
+  at::Tensor chosen = at::full({2}, -1, at::TensorOptions().dtype(at::kLong).device(mesh_.device().torch()));
   if (mesh_.world().rank() == 0) {
     const auto newest = checkpoint::newest_complete(folder, [](const std::string& why) { spdlog::warn("{}", why); });
     if (newest) {
@@ -184,8 +140,8 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
           checkpoint.string(), key);
     }
   }
-  read_state(reader, *parameters_, *optimizer_);
-  if (unit_shards_) unit_shards_->values_changed();
+  read_state(reader, model_.parameters(), *optimizer_);
+  model_.values_changed();
   // Imported weights (checkpoint/hugging_face/convert.h) have had no step.
   if (state.contains("loss_scale")) loss_scale_.restore(state.at("loss_scale"));
   updates_ = state.at("updates").get<int64_t>();
@@ -197,8 +153,8 @@ void Trainer::load(const std::filesystem::path& checkpoint) {
 void Trainer::start_from(const std::filesystem::path& folder) {
   const c10::InferenceMode no_autograd;
   const checkpoint::HuggingFaceReader weights(folder, spec_.model);
-  read_weights(weights, *parameters_, *optimizer_);
-  if (unit_shards_) unit_shards_->values_changed();
+  read_weights(weights, model_.parameters(), *optimizer_);
+  model_.values_changed();
   mesh_.world().barrier().wait();
 }
 

@@ -12,14 +12,11 @@
 
 #include "data/samples.h"
 #include "mesh/mesh.h"
-#include "nn/stage.h"
 #include "optim/gradient_reduction.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
-#include "optim/unit_shards.h"
 #include "spec/train.h"
-#include "train/batches.h"
-#include "train/pipeline_executor.h"
+#include "train/rank_model.h"
 
 namespace ridgeline::train {
 
@@ -40,7 +37,7 @@ class Trainer {
   StepResult step(int64_t number, bool stop_requested = false);
 
   // Mean loss over the first `samples` held-out samples, by the same loss code.
-  double evaluate(int64_t samples);
+  double evaluate(int64_t samples) { return model_.evaluate(samples); }
 
   // Saves as `step` finished steps; returns after rank 0 has published. Collective.
   void save(const std::filesystem::path& folder, int64_t finished_steps);
@@ -61,36 +58,23 @@ class Trainer {
   const std::string& resumed_config() const { return resumed_config_; }
 
   // Called after each action of the schedule from now on.
-  void observe_actions(PipelineExecutor::ActionDone done) { executor_->observe(std::move(done)); }
+  void observe_actions(PipelineExecutor::ActionDone done) { model_.executor().observe(std::move(done)); }
 
-  const nn::FlatParameters& parameters() const { return *parameters_; }
+  const nn::FlatParameters& parameters() const { return model_.parameters(); }
   const optim::Optimizer& optimizer() const { return *optimizer_; }
-  const std::vector<spec::StageUnits>& stages() const { return stages_; }
+  const std::vector<spec::StageUnits>& stages() const { return model_.stages(); }
 
  private:
-  void build_stage();
-  // Sum over all ranks of values that each rank holds a share of, read on the host: the one synchronisation of a step.
-  std::vector<double> sum_over_world(const at::Tensor& values);
-
   spec::TrainSpec spec_;
   const mesh::Mesh& mesh_;
-  at::Device device_;
-  Batches batches_;
-  std::vector<spec::StageUnits> stages_;  // what each stage holds
-  nn::Context context_;
-  std::unique_ptr<nn::FlatParameters> parameters_;
-  std::unique_ptr<optim::UnitShards> unit_shards_;  // with ZeRO-2 and 3
-  std::vector<std::unique_ptr<nn::Stage>> chunks_;  // of this rank's stage
+  schedule::Schedule schedule_;
+  RankModel model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::GradientReduction> reduction_;
-  std::unique_ptr<PipelineExecutor> executor_;
-  schedule::Schedule schedule_;
   optim::LossScale loss_scale_;
   int64_t consumed_samples_ = 0;  // number of the next training sample
   std::string resumed_config_;
   int64_t updates_ = 0;  // steps that were not skipped; what AdamW's bias correction counts
 };
-
-at::ScalarType scalar_type(spec::Precision precision);
 
 }  // namespace ridgeline::train

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "checkpoint/reader.h"
+#include "checkpoint/writer.h"
 #include "core/error.h"
 #include "data/tokenize.h"
 #include "train/byte_text.h"
@@ -209,6 +211,32 @@ TEST_F(Rhyme, EvaluationIsTheTrainersOwn) {
 
   const data::SampleSource source(one.data, one.model.sequence, one.model.vocabulary, one.training.seed);
   EXPECT_EQ(evaluate_command(one, checkpoint(), 0, {}).samples, source.validation_samples());
+}
+
+// A checkpoint that training could not go on from: no moments, no state.
+TEST_F(Rhyme, ParametersAloneSuffice) {
+  checkpoint::CheckpointReader reader(checkpoint());
+  std::vector<std::vector<std::byte>> values;
+  std::vector<checkpoint::TensorShard> shards;
+  for (const checkpoint::TensorRecord& tensor : reader.manifest().tensors) {
+    if (tensor.name.ends_with("_moment")) continue;
+    const checkpoint::Slice whole = checkpoint::whole_slice(tensor.shape);
+    values.emplace_back(whole.elements() * checkpoint::element_size(tensor.dtype));
+    reader.read(tensor.name, tensor.dtype, tensor.shape, whole, values.back());
+    shards.push_back({tensor.name, tensor.dtype, tensor.shape, whole, values.back()});
+  }
+  ASSERT_LT(shards.size(), reader.manifest().tensors.size());
+  const std::filesystem::path folder = folder_->path() / "parameters";
+  checkpoint::ShardWriter(folder, 1, 0).write(shards);
+  const std::filesystem::path parameters = checkpoint::publish(folder, 1, 1, {});
+
+  spec::TrainSpec one = spec();
+  spec::derive_data(one.strategy, one.model, 1);
+  EXPECT_EQ(evaluate_command(one, parameters, 5, {}).loss, evaluate_command(one, checkpoint(), 5, {}).loss);
+  const TextModel text_model(one, parameters, platform::Device::select("cpu"));
+  EXPECT_TRUE(text_model.parameters().kept_gradients().is_meta()) << "gradients take memory";
+  const Generation generation{.tokens = 5, .sampling = {.temperature = 0}};
+  EXPECT_EQ(text_of(write(text_model, tokens_of("Humpty"), generation)), " sat ");
 }
 
 }  // namespace
