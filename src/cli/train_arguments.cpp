@@ -36,6 +36,10 @@ void check_weights(const spec::TrainSpec& spec) {
 void add_train_arguments(CLI::App& command, TrainArguments& arguments) {
   command.add_option("CONFIG", arguments.config, "TOML file; `ridgeline config` lists its keys")->required();
   add_set_option(command, arguments.sets, "the file");
+  command.add_option_function<std::string>(
+      "--profile-steps",
+      [&arguments](const std::string& steps) { arguments.sets.push_back("training.profile_steps=" + steps); },
+      "FIRST:LAST, write a trace of these steps, which Perfetto opens, to the run folder");
 }
 
 spec::TrainConfig load(const TrainArguments& arguments, int ranks) {

@@ -130,6 +130,7 @@ void Work::wait() {
   const std::shared_ptr<Pending> pending = std::exchange(pending_, nullptr);
   OperationRecord& record = pending->record;
   record.waited = Clock::now();
+  if (Observer* observer = pending->group->observer.load()) observer->waiting(record);
   try {
     if (pending->transfer) pending->transfer->wait();
   } catch (const std::exception& error) {
@@ -161,7 +162,7 @@ int64_t Communicator::size() const { return group_->size(); }
 const std::string& Communicator::name() const { return group_->name; }
 const std::vector<int64_t>& Communicator::members() const { return group_->members; }
 std::string Communicator::back_end() const { return group_->back_end ? group_->back_end->name() : "none"; }
-void Communicator::observe(Observer* observer) { group_->observer = observer; }
+void Communicator::observe(Observer* observer) const { group_->observer = observer; }
 
 Work Communicator::all_reduce(const at::Tensor& tensor, Reduction reduction) const {
   require_tensor(*group_, Operation::all_reduce, tensor);

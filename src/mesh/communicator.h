@@ -70,7 +70,7 @@ class Communicator {
   Work barrier() const;
 
   // The observer must live as long as the communicator or be taken off by observe(nullptr), while nothing is in flight.
-  void observe(Observer* observer);
+  void observe(Observer* observer) const;
 
   struct Group;  // communicator.cpp
 

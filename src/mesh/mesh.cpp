@@ -146,8 +146,8 @@ const Communicator& Mesh::group(Axis axis) const {
   throw InternalError("axis {}", static_cast<int>(axis));
 }
 
-void Mesh::observe(Observer* observer) {
-  for (Communicator& communicator : communicators_) communicator.observe(observer);
+void Mesh::observe(Observer* observer) const {
+  for (const Communicator& communicator : communicators_) communicator.observe(observer);
 }
 
 }  // namespace ridgeline::mesh

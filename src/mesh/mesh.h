@@ -55,7 +55,7 @@ class Mesh {
   const Communicator& communicator(Role role) const { return communicators_[static_cast<std::size_t>(role)]; }
 
   // Tells `observer` of all operations from now on; nullptr takes it off. It must live until then.
-  void observe(Observer* observer);
+  void observe(Observer* observer) const;
 
  private:
   MeshShape shape_;

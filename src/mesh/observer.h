@@ -38,7 +38,9 @@ class Observer {
   virtual ~Observer() = default;
   // By the thread that starts the operation, before it starts. Times after `issued` are not set.
   virtual void started(const OperationRecord& record) = 0;
-  // By the thread that waits, once.
+  // By the thread that waits, before it does.
+  virtual void waiting(const OperationRecord& record) {}
+  // By the same, once.
   virtual void finished(const OperationRecord& record) = 0;
 };
 

@@ -124,6 +124,32 @@ std::string to_string(ActionKind kind) {
   throw InternalError("unknown action kind {}", static_cast<int>(kind));
 }
 
+std::string trace_name(const Action& action) {
+  const char* const kind = [&] {
+    switch (action.kind) {
+      case ActionKind::forward:
+        return "F";
+      case ActionKind::backward:
+        return "B";
+      case ActionKind::backward_input:
+        return "BI";
+      case ActionKind::backward_weight:
+        return "BW";
+      case ActionKind::send_activation:
+        return "send F";
+      case ActionKind::receive_activation:
+        return "receive F";
+      case ActionKind::send_gradient:
+        return "send B";
+      case ActionKind::receive_gradient:
+        return "receive B";
+    }
+    throw InternalError("unknown action kind {}", static_cast<int>(action.kind));
+  }();
+  return action.chunk == 0 ? fmt::format("{} {}", kind, action.micro_batch)
+                           : fmt::format("{} {}.{}", kind, action.micro_batch, action.chunk);
+}
+
 std::string to_string(const Action& action) {
   return fmt::format("{}(micro_batch {}, chunk {})", to_string(action.kind), action.micro_batch, action.chunk);
 }

@@ -104,6 +104,9 @@ std::optional<int64_t> peer(const Schedule& schedule, int64_t stage, const Actio
 bool is_send(ActionKind kind);
 bool is_receive(ActionKind kind);
 std::string to_string(ActionKind kind);
+// As traces call it, of a training or a simulation: "F 3" for the forward of micro-batch 3 on the first chunk, "B 3.1"
+// for its backward on the second one ("BI" and "BW" for the halves), "send F 3" for a message.
+std::string trace_name(const Action& action);
 std::string to_string(const Action& action);  // such as "send_activation(micro_batch 3, chunk 0)"
 
 }  // namespace ridgeline::schedule

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "report/chrome_trace.h"
 
 namespace ridgeline::simulate {
-
-using schedule::ActionKind;
 
 Timeline play(const schedule::Schedule& schedule, const std::vector<ChunkDurations>& durations, double message_seconds,
               bool keeps_spans) {
@@ -22,21 +21,21 @@ Timeline play(const schedule::Schedule& schedule, const std::vector<ChunkDuratio
 }
 
 std::string chrome_trace(const Timeline& timeline) {
-  std::string text = "[\n";
-  int32_t stages = static_cast<int32_t>(timeline.busy.size());
-  for (int32_t stage = 0; stage < stages; ++stage) {
-    text += fmt::format(R"({{"name":"thread_name","ph":"M","pid":0,"tid":{},"args":{{"name":"stage {}"}}}},)"
-                        "\n",
-                        stage, stage);
+  report::ChromeTrace trace;
+  for (size_t stage = 0; stage < timeline.busy.size(); ++stage) {
+    const auto process = static_cast<int64_t>(stage);
+    trace.name_process(process, fmt::format("stage {} (simulated)", stage));
+    trace.name_thread(process, 0, "compute");
   }
   for (const schedule::Span& span : timeline.spans) {
-    text += fmt::format(R"({{"name":"{} {}.{}","cat":"{}","ph":"X","pid":0,"tid":{},"ts":{:.3f},"dur":{:.3f}}},)"
-                        "\n",
-                        span.action.kind == ActionKind::forward ? "F" : "B", span.action.micro_batch, span.action.chunk,
-                        to_string(span.action.kind), span.stage, span.begin * 1e6, (span.end - span.begin) * 1e6);
+    trace.slice(span.stage, 0,
+                {.name = schedule::trace_name(span.action),
+                 .category = to_string(span.action.kind),
+                 .begin = span.begin,
+                 .end = span.end,
+                 .numbers = {{"micro_batch", span.action.micro_batch}, {"chunk", span.action.chunk}}});
   }
-  if (text.size() > 2) text.erase(text.size() - 2, 1);  // the last comma
-  return text + "]\n";
+  return report::trace_document(trace.events());
 }
 
 }  // namespace ridgeline::simulate

@@ -22,7 +22,8 @@ struct Timeline {
 Timeline play(const schedule::Schedule& schedule, const std::vector<ChunkDurations>& durations, double message_seconds,
               bool keeps_spans);
 
-// The spans as a Chrome trace (JSON array format), which Perfetto opens: a thread for each stage.
+// The spans as a trace that Perfetto opens (report/chrome_trace.h): a process for each stage, in the form and with the
+// names of the ranks that `train` traces, so that both can be read side by side.
 std::string chrome_trace(const Timeline& timeline);
 
 }  // namespace ridgeline::simulate

@@ -220,6 +220,8 @@ void bind_training(Schema& schema, TrainingSpec& training) {
   schema.key("training.log_every", training.log_every, "steps between progress lines", between(1, kMostSteps));
   schema.key("training.check_replicas", training.check_replicas,
              "steps between comparisons of all copies of parameters, by hash; 0: never", between(0, kMostSteps));
+  schema.key("training.profile_steps", training.profile_steps,
+             "FIRST:LAST, steps whose trace of all ranks is written to the run folder, for Perfetto; empty: none");
   schema.key("training.communication_timeout", training.communication_timeout,
              "seconds before a collective that does not end is an error",
              Interval{.low = 0, .high = 1e9, .low_open = true});

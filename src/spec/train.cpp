@@ -1,5 +1,8 @@
 #include "spec/train.h"
 
+#include <charconv>
+#include <string_view>
+
 #include "core/error.h"
 #include "spec/config.h"
 
@@ -37,7 +40,39 @@ void validate_counts(const TrainSpec& spec) {
   }
 }
 
+std::optional<int64_t> parse_step(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 1) return std::nullopt;
+  return number;
+}
+
 }  // namespace
+
+std::optional<StepRange> profile_range(const TrainingSpec& training) {
+  constexpr int64_t most = 100;
+  const std::string_view text(training.profile_steps);
+  if (text.empty()) return std::nullopt;
+  const size_t colon = text.find(':');
+  const auto first = parse_step(text.substr(0, colon));
+  const auto last = colon == std::string_view::npos ? first : parse_step(text.substr(colon + 1));
+  if (!first || !last || *first > *last) {
+    throw InputError(
+        "training.profile_steps = \"{}\": expected FIRST:LAST, the numbers of the first and the last step to trace, "
+        "such as 10:12",
+        text);
+  }
+  if (*last - *first >= most) {
+    throw InputError("training.profile_steps = \"{}\": {} steps make a trace that no viewer opens; expected at most {}",
+                     text, *last - *first + 1, most);
+  }
+  if (*last > training.steps) {
+    throw InputError(
+        "training.profile_steps = \"{}\": training ends with step training.steps = {}; expected one before", text,
+        training.steps);
+  }
+  return StepRange{*first, *last};
+}
 
 void validate(const TrainSpec& spec) {
   validate(spec.model);
@@ -49,6 +84,7 @@ void validate(const TrainSpec& spec) {
         "data.validation_fraction above 0",
         spec.evaluation.every);
   }
+  profile_range(spec.training);
   if (spec.training.run.empty()) throw InputError("training.run = '': expected the path of the run folder");
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "spec/model.h"
@@ -59,6 +60,7 @@ struct TrainingSpec {              // [training]
   int64_t threads = 0;             // CPU threads of a rank; 0: the machine's cores divided among its ranks
   int64_t log_every = 1;
   int64_t check_replicas = 0;            // steps between comparisons of all copies of parameters; 0: never
+  std::string profile_steps;             // "10:12": steps whose trace is written; empty: none
   double communication_timeout = 600.0;  // seconds before a collective that does not end is an error
 };
 
@@ -74,6 +76,13 @@ struct TrainSpec {
   CheckpointSpec checkpoint;
   TrainingSpec training;
 };
+
+struct StepRange {
+  int64_t first = 0, last = 0;  // both are in it; counted from 1, as metrics count
+};
+
+// Of training.profile_steps: "10:12", or "10" for one step; nothing where it is empty. Throws InputError.
+std::optional<StepRange> profile_range(const TrainingSpec& training);
 
 std::string to_string(Precision precision);
 std::string to_string(DecayKind kind);

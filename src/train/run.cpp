@@ -1,5 +1,6 @@
 #include "train/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -33,7 +34,13 @@ Run::Run(const spec::TrainSpec& spec, Trainer& trainer, const mesh::Mesh& mesh, 
       step_flops_(cost::step_model_flops(spec.model, spec.strategy)),
       step_hardware_flops_(cost::step_hardware_flops(spec.model, spec.strategy)),
       device_peak_(platform::peak_flops(device.name(), spec.precision.compute)),
-      reports_(mesh.world().rank() == 0) {}
+      reports_(mesh.world().rank() == 0) {
+  const auto steps = spec::profile_range(spec.training);
+  if (!steps) return;
+  profile_ = std::make_unique<StepProfile>(mesh, device, *steps);
+  trainer.observe_actions([this](const schedule::Action& action) { profile_->action(action); });
+  trainer.observe_phases([this](const char* phase) { profile_->phase(phase); });
+}
 
 int64_t Run::start() {
   if (!spec_.model_from.empty()) {
@@ -128,6 +135,20 @@ void Run::report_step(report::StepMetrics metrics) {
   }
 }
 
+StepResult Run::step(int64_t finished_steps) {
+  if (profile_) profile_->begin(finished_steps + 1);
+  const StepResult result = trainer_.step(finished_steps, StopSignal::requested());
+  device_.synchronize();
+  if (profile_ && profile_->end(finished_steps + 1)) {
+    std::string steps = spec_.training.profile_steps;
+    std::replace(steps.begin(), steps.end(), ':', '-');
+    const std::filesystem::path path = folder_ / ("trace-steps-" + steps + ".json");
+    profile_->write(path);
+    if (reports_) spdlog::info("wrote {}: open it at ui.perfetto.dev", path.string());
+  }
+  return result;
+}
+
 bool Run::execute() {
   int64_t finished = resume();
   open_reports(finished);
@@ -141,8 +162,7 @@ bool Run::execute() {
   while (finished < spec_.training.steps) {
     watchdog_.progress(finished + 1, "training step");
     const auto start = std::chrono::steady_clock::now();
-    const StepResult result = trainer_.step(finished, StopSignal::requested());
-    device_.synchronize();
+    const StepResult result = step(finished);
     ++finished;
     report::StepMetrics metrics = metrics_of(result, finished, seconds_since(start));
     metrics.peak_memory = fullest_peak();

@@ -1,10 +1,11 @@
-// Run: the loop around a Trainer. Steps, evaluations, checkpoints, metrics and progress of one training run, from the state
-// that the run folder holds to training.steps.
+// Run: the loop around a Trainer. Steps, evaluations, checkpoints, metrics and progress of one training run, from the
+// state that the run folder holds to training.steps.
 //
 //   RUN/config.toml      the complete config of the last start
 //   RUN/metrics.jsonl    a line a step
 //   RUN/events.out.*     the same for TensorBoard
 //   RUN/checkpoints/     step-00000100/ ...
+//   RUN/trace-steps-*    where training.profile_steps asks for one (train/step_profile.h)
 #pragma once
 
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/tensorboard.h"
+#include "train/step_profile.h"
 #include "train/trainer.h"
 
 namespace ridgeline::train {
@@ -39,6 +41,7 @@ class Run {
   bool evaluates_after(int64_t finished_steps) const;
   double evaluate(int64_t finished_steps);
   void save(int64_t finished_steps);
+  StepResult step(int64_t finished_steps);
   void report_step(report::StepMetrics metrics);
 
   const spec::TrainSpec& spec_;
@@ -47,7 +50,7 @@ class Run {
   const platform::Device& device_;
   mesh::Watchdog& watchdog_;
   std::filesystem::path folder_;
-  double step_flops_;                  // model FLOPs of a step over all devices
+  double step_flops_;  // model FLOPs of a step over all devices
   double step_hardware_flops_;
   std::optional<double> device_peak_;  // FLOP/s
   bool reports_;                       // on rank 0
@@ -55,6 +58,7 @@ class Run {
   std::unique_ptr<report::MetricsFile> metrics_file_;
   std::unique_ptr<report::EventFile> events_;
   std::unique_ptr<report::Progress> progress_;
+  std::unique_ptr<StepProfile> profile_;
 };
 
 }  // namespace ridgeline::train

@@ -51,17 +51,20 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
   const double valid_tokens = static_cast<double>(strategy.global_batch * spec_.model.sequence);
   const double scale = loss_scale_.scale();
   optimizer_->zero_gradients();
+  over("zero gradients");
   const at::Tensor loss_sum = model_.executor().run(
       schedule_,
       [&](int64_t index) { return model_.batches().training(number, consumed_samples_, index, scale / valid_tokens); },
       [&](int64_t unit) { reduction_->unit_finished(unit); });
   if (optim::UnitShards* shards = model_.unit_shards()) shards->finish_gradients();
   reduction_->finish();
+  over("finish gradient reductions");
 
   // The ranks of a tensor axis hold equal loss sums; each counts its share.
   const std::vector<double> sums = model_.sum_over_world(
       at::cat({optimizer_->gradient_square_sum().view({1}), loss_sum.div(static_cast<double>(strategy.tensor)),
                at::full({1}, stop_requested ? 1.0 : 0.0, loss_sum.options())}));
+  over("loss and gradient norm");
   StepResult result;
   result.gradient_norm = std::sqrt(sums[0]) / scale;
   result.loss = sums[1] / valid_tokens;
@@ -83,6 +86,7 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
     const double shrink = clip > 0 ? std::min(1.0, clip / (result.gradient_norm + 1e-6)) : 1.0;
     optimizer_->step(updates_++, result.learning_rate, shrink / scale);
     model_.values_changed();
+    over("update parameters");
   }
   return result;
 }

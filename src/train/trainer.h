@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -57,14 +58,21 @@ class Trainer {
   // The config, as TOML, that the checkpoint was written under; empty where nothing was resumed.
   const std::string& resumed_config() const { return resumed_config_; }
 
-  // Called after each action of the schedule from now on.
+  // Called after each action of the schedule, and after each other phase of a step, from now on. Together they are the
+  // whole step: what a call names began when the one before it was made.
   void observe_actions(PipelineExecutor::ActionDone done) { model_.executor().observe(std::move(done)); }
+  using PhaseDone = std::function<void(const char* phase)>;
+  void observe_phases(PhaseDone done) { phase_done_ = std::move(done); }
 
   const nn::FlatParameters& parameters() const { return model_.parameters(); }
   const optim::Optimizer& optimizer() const { return *optimizer_; }
   const std::vector<spec::StageUnits>& stages() const { return model_.stages(); }
 
  private:
+  void over(const char* phase) const {
+    if (phase_done_) phase_done_(phase);
+  }
+
   spec::TrainSpec spec_;
   const mesh::Mesh& mesh_;
   schedule::Schedule schedule_;
@@ -72,6 +80,7 @@ class Trainer {
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<optim::GradientReduction> reduction_;
   optim::LossScale loss_scale_;
+  PhaseDone phase_done_;
   int64_t consumed_samples_ = 0;  // number of the next training sample
   std::string resumed_config_;
   int64_t updates_ = 0;  // steps that were not skipped; what AdamW's bias correction counts

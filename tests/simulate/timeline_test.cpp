@@ -52,8 +52,8 @@ TEST(Timeline, RefusesAScheduleThatDoesNotEnd) {
 TEST(Timeline, TraceIsJsonWithASpanForEachCompute) {
   const schedule::Schedule schedule = schedule::make_schedule(ScheduleKind::one_f_one_b, 3, 5);
   const Timeline timeline = play(schedule, std::vector<ChunkDurations>(3, ChunkDurations{1e-3, 2e-3, 0}), 1e-4, true);
-  const auto trace = nlohmann::json::parse(chrome_trace(timeline));
-  ASSERT_EQ(trace.size(), 3u + 3 * 5 * 2);
+  const auto trace = nlohmann::json::parse(chrome_trace(timeline))["traceEvents"];
+  ASSERT_EQ(trace.size(), 3u * 4 + 3 * 5 * 2);  // a process and a thread have a name and a place each
   double last = 0;
   for (const auto& event : trace) {
     if (event["ph"] != "X") continue;

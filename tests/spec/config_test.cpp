@@ -170,6 +170,7 @@ TEST_F(Config, EveryFieldIsWritten) {
       [](TrainSpec& s) { s.training.threads = 5; },
       [](TrainSpec& s) { s.training.log_every = 5; },
       [](TrainSpec& s) { s.training.check_replicas = 5; },
+      [](TrainSpec& s) { s.training.profile_steps = "5:6"; },
       [](TrainSpec& s) { s.training.communication_timeout = 5; },
   };
   TrainSpec bound;

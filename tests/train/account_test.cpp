@@ -85,11 +85,6 @@ cost::Traffic sum(const cost::Traffic& a, const cost::Traffic& b) {
           a.send + b.send, a.receive + b.receive};
 }
 
-// Copies of a communicator share what they observe.
-void observe(const mesh::Mesh& mesh, mesh::Observer* observer) {
-  for (const mesh::Role role : mesh::all_roles) mesh::Communicator(mesh.communicator(role)).observe(observer);
-}
-
 class AccountTest : public testing::TestWithParam<Layout> {};
 
 TEST_P(AccountTest, SaysWhatTheStepDid) {
@@ -100,12 +95,12 @@ TEST_P(AccountTest, SaysWhatTheStepDid) {
     trainer.step(0);
     mesh.world().barrier().wait();
     mesh::RecordingObserver observer;
-    observe(mesh, &observer);
+    mesh.observe(&observer);
     FlopCounter counter;
     FlopCounter::take();
     trainer.step(1);
     const double flops = FlopCounter::take();
-    observe(mesh, nullptr);
+    mesh.observe(nullptr);
     const std::vector<mesh::OperationRecord> records = observer.take();
 
     const int64_t stage = mesh.coordinate(mesh::Axis::pipeline), tensor = mesh.coordinate(mesh::Axis::tensor);
