@@ -8,6 +8,7 @@
 #include "cost/memory.h"
 #include "cost/recipe.h"
 #include "cost/saved_tensors.h"
+#include "cost/shard_traffic.h"
 #include "cost/stages.h"
 #include "cost/step_schedule.h"
 #include "spec/flat_layout.h"
@@ -55,7 +56,6 @@ void add_units(Traffic& tensor, const spec::ModelSpec& model, const spec::Strate
 
 StepTraffic step_traffic(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
                          int64_t stage, int64_t tensor_rank) {
-  RIDGELINE_ASSERT(strategy.zero_stage <= 1);
   const std::vector<spec::StageUnits> held = held_units(model, strategy);
   StepTraffic traffic;
   add_units(traffic.tensor, model, strategy, compute, held.at(stage));
@@ -79,9 +79,17 @@ StepTraffic step_traffic(const spec::ModelSpec& model, const spec::Strategy& str
       if (strategy.data > 1) traffic.data.all_reduce += gradients;
       continue;
     }
-    traffic.data.reduce_scatter += gradients;
+    if (!layout.by_units()) traffic.data.reduce_scatter += gradients;
     if (strategy.shards() < strategy.data) traffic.data.all_reduce += reduced;
-    traffic.data.all_gather += bucket.range.size() * element_bytes(Element::compute, compute);
+    if (!strategy.shards_values()) {
+      traffic.data.all_gather += bucket.range.size() * element_bytes(Element::compute, compute);
+    }
+  }
+  if (layout.by_units()) {
+    const ShardTraffic shards =
+        shard_traffic(model, layout, held.at(stage), schedule.actions.at(stage), compute, strategy.shards_values());
+    traffic.data.reduce_scatter += shards.reduce_scatter;
+    traffic.data.all_gather += shards.all_gather;
   }
   return traffic;
 }

@@ -4,8 +4,8 @@
 //   tensor    what units move in each pass (cost/kernels.h), and gradients that are partial on the axis
 //   pipeline  activations and gradients between stages, by the schedule's own lists
 //   tied      gradients of the embedding that two stages share
-//   data      gradient buckets, reduced or scattered (and then reduced over copies of the shards), and with ZeRO-1 the
-//             parameters gathered after the update
+//   data      gradient buckets, reduced or scattered (and then reduced over copies of the shards), and the parameters
+//             gathered after the update, or with ZeRO-3 before they are used (cost/shard_traffic.h)
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct StepTraffic {
   Traffic tensor, pipeline, tied, data;
 };
 
-// `strategy.data` must be derived; zero_stage at most 1.
+// `strategy.data` must be derived.
 StepTraffic step_traffic(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
                          int64_t stage, int64_t tensor_rank);
 

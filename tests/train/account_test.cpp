@@ -120,19 +120,24 @@ TEST_P(AccountTest, SaysWhatTheStepDid) {
 }
 
 // Dropout changes neither; with it attention runs a kernel that repeats products inside.
-INSTANTIATE_TEST_SUITE_P(Layouts, AccountTest,
-                         testing::Values(Layout{1, 1, 1, ""}, Layout{1, 1, 1, "full"}, Layout{1, 1, 1, "selective mb2"},
-                                         Layout{2, 1, 1, ""}, Layout{2, 1, 1, "sp"}, Layout{2, 1, 1, "sp full untied"},
-                                         Layout{4, 1, 1, "full"}, Layout{1, 2, 1, "gpipe"},
-                                         Layout{1, 2, 1, "uneven untied"}, Layout{1, 1, 2, "zero tiny_buckets"},
-                                         Layout{1, 1, 4, "mb2"}, Layout{1, 1, 4, "zero hybrid"}, Layout{2, 2, 1, "sp"},
-                                         Layout{2, 1, 2, "sp zero tiny_buckets"}, Layout{1, 4, 1, "gpipe uneven"},
-                                         Layout{1, 2, 2, "vp2 zero tiny_buckets"}, Layout{1, 4, 1, "vp2 deep"},
-                                         Layout{1, 2, 1, "zb full"}, Layout{2, 2, 1, "zb sp selective"},
-                                         Layout{1, 2, 1, "zbv"}, Layout{2, 2, 2, "zbv sp zero full"},
-                                         Layout{1, 4, 1, "zbv deep untied"}, Layout{2, 2, 2, "bf16 sp zero"},
-                                         Layout{1, 2, 2, "fp16 selective"}, Layout{8, 1, 1, "sp"}),
-                         [](const auto& info) { return info.param.name(); });
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, AccountTest,
+    testing::Values(Layout{1, 1, 1, ""}, Layout{1, 1, 1, "full"}, Layout{1, 1, 1, "selective mb2"}, Layout{2, 1, 1, ""},
+                    Layout{2, 1, 1, "sp"}, Layout{2, 1, 1, "sp full untied"}, Layout{4, 1, 1, "full"},
+                    Layout{1, 2, 1, "gpipe"}, Layout{1, 2, 1, "uneven untied"}, Layout{1, 1, 2, "zero tiny_buckets"},
+                    Layout{1, 1, 4, "mb2"}, Layout{1, 1, 4, "zero hybrid"}, Layout{2, 2, 1, "sp"},
+                    Layout{2, 1, 2, "sp zero tiny_buckets"}, Layout{1, 4, 1, "gpipe uneven"},
+                    Layout{1, 2, 2, "vp2 zero tiny_buckets"}, Layout{1, 4, 1, "vp2 deep"}, Layout{1, 2, 1, "zb full"},
+                    Layout{2, 2, 1, "zb sp selective"}, Layout{1, 2, 1, "zbv"}, Layout{2, 2, 2, "zbv sp zero full"},
+                    Layout{1, 4, 1, "zbv deep untied"}, Layout{2, 2, 2, "bf16 sp zero"},
+                    Layout{1, 2, 2, "fp16 selective"}, Layout{8, 1, 1, "sp"}, Layout{1, 1, 2, "zero2"},
+                    Layout{1, 1, 4, "zero3 mb2"}, Layout{1, 1, 2, "zero3 full"}, Layout{1, 1, 4, "zero3 hybrid untied"},
+                    Layout{2, 1, 4, "zero3 sp hybrid"}, Layout{1, 2, 2, "zero2 gpipe"}, Layout{1, 2, 2, "zero3"},
+                    Layout{1, 2, 2, "zero3 vp2"}, Layout{1, 2, 2, "zero2 zb untied"}, Layout{1, 2, 2, "zero3 zb"},
+                    Layout{2, 2, 2, "zero3 zbv sp full"}, Layout{1, 4, 2, "zero3 deep bf16"},
+                    Layout{1, 1, 2, "zero3 llama"}, Layout{2, 1, 2, "zero2 qwen3"},
+                    Layout{1, 2, 2, "zero3 qwen2 full"}),
+    [](const auto& info) { return info.param.name(); });
 
 }  // namespace
 }  // namespace ridgeline::train
