@@ -9,10 +9,14 @@ All searches see the same table: a row that failed is a failed trial. DeepHyper 
 they draw that is no legal strategy (no row) is refused and costs them no trial, and neither does a point that they draw
 again. A line for each search: the median over seeds of the trials to within 1 % and 5 % of the table's best (a seed that never got
 there counts as more than all trials), of failures, of failures after the first ten trials, and of the best time found.
+
+With --save FILE each seed of DeepHyper and Optuna is kept as it ends, a JSON line, and the same command goes on after a stop:
+DeepHyper takes minutes for each.
 """
 
 import argparse
 import csv
+import json
 import os
 import statistics
 import subprocess
@@ -128,6 +132,26 @@ def ours(arguments, table, kind):
     return scores
 
 
+def of_seeds(arguments, table, name, search):
+    scores = {}
+    if arguments.save and os.path.exists(arguments.save):
+        with open(arguments.save) as stream:
+            for line in map(json.loads, stream):
+                if (line["search"], line["table"], line["of"]) == (name, os.path.basename(arguments.table), arguments.trials):
+                    scores[line["seed"]] = Score()
+                    vars(scores[line["seed"]]).update(line["score"])
+    for seed in range(arguments.seeds):
+        if seed in scores:
+            continue
+        scores[seed] = search(table, arguments.trials, seed)
+        print(f"{name} seed {seed}: {vars(scores[seed])}", file=sys.stderr, flush=True)
+        if arguments.save:
+            line = {"search": name, "table": os.path.basename(arguments.table), "of": arguments.trials, "seed": seed}
+            with open(arguments.save, "a") as stream:
+                stream.write(json.dumps(line | {"score": vars(scores[seed])}) + "\n")
+    return [scores[seed] for seed in range(arguments.seeds)]
+
+
 def report(name, scores, trials, seconds):
     def median(values):
         middle = statistics.median(values)
@@ -150,6 +174,7 @@ def main():
     parser.add_argument("--program", default="build/bench/bench_tune_replay")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--save", help="file of finished seeds")
     parser.add_argument("--only", nargs="*", default=["prior", "blind", "optuna", "deephyper"])
     arguments = parser.parse_args(own)
     arguments.rest = sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
@@ -159,11 +184,7 @@ def main():
         if name in ("prior", "blind"):
             scores = ours(arguments, table, name)
         else:
-            search = {"optuna": optuna, "deephyper": deephyper}[name]
-            scores = []
-            for seed in range(arguments.seeds):
-                scores.append(search(table, arguments.trials, seed))
-                print(f"{name} seed {seed}: {vars(scores[-1])}", file=sys.stderr, flush=True)
+            scores = of_seeds(arguments, table, name, {"optuna": optuna, "deephyper": deephyper}[name])
         title = {"prior": "Ridgeline", "blind": "Ridgeline, blind", "optuna": "Optuna (TPE)", "deephyper": "DeepHyper (CBO)"}
         report(title[name], scores, arguments.trials, time.monotonic() - start)
 

@@ -15,7 +15,9 @@
 #include "core/log.h"
 #include "core/output_file.h"
 #include "study/learned_machine.h"
+#include "study/random_tokens.h"
 #include "study/tuner.h"
+#include "study/warm_start.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -103,6 +105,9 @@ std::unique_ptr<study::Executor> executor_of(const study::Problem& problem) {
   const study::ExecutorSpec& executor = problem.file().executor;
   if (executor.command.empty()) find_engine();  // rather now than in every trial
   std::unique_ptr<study::Executor> made;
+  if (problem.file().objective.energy == study::EnergySource::measured) {
+    study::EnergyMeter(problem.file().executor.energy_counters);
+  }
   problem.file().sources.located([&] {
     made = study::make_executor({.kind = executor.kind,
                                  .slots = executor.slots,
@@ -119,8 +124,9 @@ int tune(const Arguments& arguments) {
   const FileLock lock(path + ".lock", kLockPatience, [&](const std::string& owner) {
     return fmt::format("{}: another tuner is at work on this study ({}); wait for it or stop it", path, owner);
   });
-  study::StudyStore store(path, problem.identity());
   const std::unique_ptr<study::Executor> executor = executor_of(problem);
+  study::StudyStore store(path, problem.identity(), [&] { return study::beginning_of(problem); });
+  study::ensure_random_tokens(problem);
   study::TuneEnd end = study::TuneEnd::budget;
   {
     TuneProgress progress(problem, TuneProgress::can_redraw());

@@ -47,6 +47,7 @@ json trial_json(const study::Problem& problem, const TrialRecord& trial) {
   if (trial.peak_bytes > 0) document["peak_bytes"] = trial.peak_bytes;
   if (trial.missing_bytes > 0) document["missing_bytes"] = trial.missing_bytes;
   if (!trial.message.empty()) document["message"] = trial.message;
+  if (!trial.inherited.empty()) document["inherited"] = trial.inherited;
   if (trial.has_ended()) document["ended"] = *trial.place;
   return document;
 }
@@ -178,6 +179,9 @@ std::string study_summary(const StudyView& view, size_t top) {
   const search::Objective goal = view.problem.file().goals.front();
   std::string text = fmt::format("{}: {} points, {} trials ended", view.problem.file().store,
                                  view.problem.points().size(), result.ended);
+  const auto known = std::count_if(view.trials.begin(), view.trials.end(),
+                                   [](const TrialRecord& trial) { return !trial.inherited.empty(); });
+  if (known > 0) text += fmt::format(" ({} of them in earlier studies)", known);
   if (result.running > 0) text += fmt::format(", {} under way", result.running);
   text += "\n";
   for (const auto& [outcome, count] : result.outcomes) {

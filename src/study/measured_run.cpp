@@ -36,7 +36,9 @@ MeasuredRun::MeasuredRun(const Problem& problem, Executor& executor, StudyStore&
       record_(std::move(begun)),
       order_(order),
       program_(program),
-      folder_(folder_of(problem.file(), record_.id).string()) {}
+      folder_(folder_of(problem.file(), record_.id).string()) {
+  if (problem.file().objective.energy == EnergySource::measured) meter_.emplace(problem.file().executor.energy_counters);
+}
 
 RunOrder MeasuredRun::run_order() const {
   const ExecutorSpec& executor = problem_.file().executor;
@@ -59,7 +61,7 @@ void MeasuredRun::start() {
     std::filesystem::remove_all(folder_, ignored);  // of a tuner that was killed before it could start the run
     std::filesystem::create_directories(folder_ + "/run");
     std::ofstream config(folder_ + "/trial.toml");
-    config << spec::to_toml(trial_config(problem_, order_.point, order_.steps, folder_ + "/run"));
+    config << spec::to_toml(trial_config(problem_, order_.layout, order_.steps, folder_ + "/run"));
     config.close();
     if (!config) throw Failure("{}/trial.toml: cannot be written", folder_);
     record_.handle = executor_.start(run_order());
@@ -87,7 +89,10 @@ bool MeasuredRun::poll(double now, std::optional<double> bound) {
   }
   const std::optional<Ending> ending = executor_.poll(record_.handle);
   if (ending && !watch_) watch_.emplace(folder_ + "/run/metrics.jsonl", order_.limits, now);
+  const size_t steps_before = watch_ ? watch_->step_seconds().size() : 0;
   const RunWatch::Advice advice = watch_ ? watch_->look(now, bound) : RunWatch::Advice::go_on;
+  // Power is that of steps: from the end of the first one that was seen to the end of the last.
+  if (meter_ && watch_ && watch_->step_seconds().size() > steps_before) meter_->mark(now);
   if (ending && advice != RunWatch::Advice::diverged) {
     close(*ending);
     return true;
@@ -137,6 +142,11 @@ void MeasuredRun::close(Outcome outcome, const std::string& message) {
     record_.step_seconds = watch_->step_seconds();
     record_.dropped = static_cast<int64_t>(watch_->state().dropped);
     record_.peak_bytes = problem_.device_bytes(watch_->peak_bytes());
+    if (meter_) record_.watts = meter_->mean_watts();
+    if (outcome == Outcome::ok && meter_ && record_.watts == 0) {
+      record_.outcome = Outcome::crashed;
+      record_.message = "its steps ended too soon for its energy to be counted: raise measure.least_steps and measure.steps";
+    }
   }
   if (outcome != Outcome::ok && outcome != Outcome::stopped_early) {
     record_.log_tail = tail_of(folder_ + "/log.txt", kLogTail);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "study/energy_meter.h"
 #include "study/executor.h"
 #include "study/problem.h"
 #include "study/run_watch.h"
@@ -12,6 +13,7 @@ namespace ridgeline::study {
 
 struct MeasureOrder {
   size_t point = 0;
+  Layout layout;  // of the point
   int64_t steps = 40;
   WatchLimits limits = {};
 };
@@ -23,6 +25,7 @@ class MeasuredRun {
               const std::string& program);
 
   size_t point() const { return order_.point; }
+  const Layout& layout() const { return order_.layout; }
   const RunRecord& record() const { return record_; }
   const RunWatch* watch() const { return watch_ ? &*watch_ : nullptr; }
   double running_seconds(double now) const { return watch_ ? now - running_since_ : 0; }
@@ -42,7 +45,7 @@ class MeasuredRun {
   void forget() const;
 
  private:
-  int64_t ranks() const { return problem_.points().at(order_.point).devices; }
+  int64_t ranks() const { return order_.layout.devices; }
   RunOrder run_order() const;
   void close(search::Outcome outcome, const std::string& message);
   void close(const Ending& ending);
@@ -56,6 +59,7 @@ class MeasuredRun {
   std::string folder_;
   std::optional<RunWatch> watch_;  // once it runs
   double running_since_ = 0;
+  std::optional<EnergyMeter> meter_;  // where the study counts energy by it
 };
 
 // Of a run whose end is stored: what a tuner that was killed just then has left of it.

@@ -5,13 +5,16 @@
 
 #include "core/error.h"
 #include "launch/threads.h"
-#include "search/best.h"
+#include "search/tune/transfer.h"
 #include "spec/config.h"
+#include "study/random_tokens.h"
 
 namespace ridgeline::study {
 namespace {
 
 constexpr double kGib = 1073741824.0;
+// Of a device whose machine does not say, where energy is measured: what predictions start from; the search learns the factor.
+constexpr double kUnknownWatts = 100;
 
 // Where no machine is named, all devices of a trial are one node's, and nothing else is asked of it.
 spec::Machine machine_of(const StudyFile& file) {
@@ -26,12 +29,9 @@ spec::Machine machine_of(const StudyFile& file) {
 
 Problem::Problem(StudyFile file, spec::TrainSpec train)
     : file_(std::move(file)), train_(std::move(train)), machine_(machine_of(file_)) {
-  if (is_measured() && train_.data.path.empty()) {
-    throw InputError(
-        "{}: model = \"{}\": measured trials train, and this names no data; give a config of `ridgeline train` whose "
-        "data.path is set",
-        file_.sources.of("model"), file_.model);
-  }
+  const bool counts_energy = file_.objective.energy == EnergySource::measured;
+  if (counts_energy && machine_.device.power_w == 0) machine_.device.power_w = kUnknownWatts;
+  if (is_measured() && train_.data.path.empty()) train_.data = {.path = random_tokens_path(file_), .validation_fraction = 0};
   file_.sources.located([&] {
     if (file_.objective.kind == ObjectiveKind::replay) {
       replay_ = search::read_replay(file_.objective.table, train_.model, file_.devices, file_.global_batch);
@@ -56,7 +56,8 @@ void Problem::check_power() const {
   for (const search::Objective goal : file_.goals) {
     if (goal != search::Objective::joules_per_token || machine_.device.power_w > 0) continue;
     throw InputError(
-        "{}: objective.goals: joules_per_token needs the machine's device.power_w, and {} does not have it",
+        "{}: objective.goals: joules_per_token needs the machine's device.power_w, and {} does not have it; or "
+        "objective.energy = \"measured\"",
         file_.sources.of("objective.goals"), machine_.name);
   }
 }
@@ -86,9 +87,10 @@ std::string Problem::identity() const {
   return text;
 }
 
-search::Searcher Problem::make_searcher() const {
+search::Searcher Problem::make_searcher(const std::vector<search::EarlierTrial>& earlier) const {
   const bool is_blind = file_.objective.prior == Prior::none;
-  return search::Searcher(points(), is_blind ? std::vector<search::Guess>() : predictions_,
+  std::vector<search::Guess> guesses = is_blind ? std::vector<search::Guess>() : predictions_;
+  return search::Searcher(points(), search::transferred(points(), std::move(guesses), earlier).guesses,
                           {.seed = file_.seed, .objectives = file_.goals.size(), .limit_bytes = limit_bytes()});
 }
 
@@ -97,11 +99,12 @@ double Problem::limit_bytes() const {
   return machine_.device.memory_gib * kGib;
 }
 
-std::vector<double> Problem::costs(size_t point, double seconds) const {
+std::vector<double> Problem::costs(size_t point, double seconds, double watts) const {
+  const double device_watts =
+      watts > 0 ? watts / static_cast<double>(points().at(point).devices) : machine_.device.power_w;
   std::vector<double> costs;
   for (const search::Objective goal : file_.goals) {
-    costs.push_back(
-        search::cost_of(goal, points().at(point), train_.model, machine_, seconds, machine_.device.power_w));
+    costs.push_back(search::cost_of(goal, points().at(point), train_.model, machine_, seconds, device_watts));
   }
   return costs;
 }
@@ -147,9 +150,41 @@ search::Trial Problem::told(const TrialRecord& record) const {
           .missing_bytes = record.missing_bytes};
 }
 
-spec::TrainSpec trial_config(const Problem& problem, size_t point, int64_t steps, const std::string& run_folder) {
+Layout Problem::layout(size_t point, Fidelity fidelity) const {
+  if (fidelity == Fidelity::cheap && has_cheap_trials()) return cheap_layout(point);
+  return {train_.model, points().at(point).strategy, points().at(point).devices};
+}
+
+// A replica keeps its number of micro-batches, and with it the share of the pipeline's bubble.
+Layout Problem::cheap_layout(size_t point) const {
+  const Layout whole = layout(point, Fidelity::whole);
+  Layout cheap = whole;
+  const FidelitySpec& fidelity = file_.fidelity;
+  if (fidelity.layers > 0) cheap.model.layers = std::min(cheap.model.layers, fidelity.layers);
+  spec::Strategy& strategy = cheap.strategy;
+  if (fidelity.devices > 0) {
+    const int64_t replicas = std::max<int64_t>(1, fidelity.devices / (strategy.tensor * strategy.pipeline));
+    strategy.global_batch = strategy.global_batch / strategy.data * std::min(strategy.data, replicas);
+    strategy.data = std::min(strategy.data, replicas);
+  }
+  cheap.devices = strategy.ranks();
+  if (!spec::is_legal(strategy, cheap.model)) return whole;
+  if (!cheap_evaluator_) {
+    cheap_evaluator_.emplace(cheap.model, machine_, recipe(), train_.precision.compute);
+  }
+  const simulate::Prediction as_run = cheap_evaluator_->predict(strategy);
+  const search::Guess& guess = predictions_.at(point);
+  cheap.seconds_ratio = seconds_at(point, guess.costs.front()) / as_run.step_seconds;
+  cheap.bytes_ratio = guess.peak_bytes / as_run.memory.low;
+  // One that needs more memory than the whole could fail where the whole would run.
+  return cheap.bytes_ratio >= 1 ? cheap : whole;
+}
+
+spec::TrainSpec trial_config(const Problem& problem, const Layout& layout, int64_t steps, const std::string& run_folder) {
   spec::TrainSpec train = problem.train();
-  train.strategy = problem.points().at(point).strategy;
+  if (layout.model.layers != train.model.layers) train.model_from.clear();
+  train.model = layout.model;
+  train.strategy = layout.strategy;
   train.training.run = run_folder;
   train.training.steps = steps;
   train.training.log_every = 1;
@@ -161,7 +196,7 @@ spec::TrainSpec trial_config(const Problem& problem, size_t point, int64_t steps
   if (train.training.threads == 0 && slots > 1 && problem.file().executor.kind == "local") {
     // Each run would take all cores of the machine for itself.
     train.training.threads =
-        std::max<int64_t>(1, launch::usable_cores() / (slots * problem.points().at(point).devices));
+        std::max<int64_t>(1, launch::usable_cores() / (slots * layout.devices));
   }
   return train;
 }

@@ -14,6 +14,18 @@
 
 namespace ridgeline::study {
 
+// A point as a trial runs it: whole, or at the study's [fidelity], and by how much the whole is predicted to take more.
+struct Layout {
+  spec::ModelSpec model;
+  spec::Strategy strategy;
+  int64_t devices = 1;
+  double seconds_ratio = 1;  // whole / as run
+  double bytes_ratio = 1;
+  bool is_whole() const { return seconds_ratio == 1 && bytes_ratio == 1; }
+};
+
+enum class Fidelity { whole, cheap };
+
 class Problem {
  public:
   // `train`: the config that file.model names, or a preset's. Throws InputError.
@@ -28,11 +40,11 @@ class Problem {
   std::string identity() const;
   cost::Recipe recipe() const;  // whose way of running a step predictions assume
 
-  search::Searcher make_searcher() const;
+  search::Searcher make_searcher(const std::vector<search::EarlierTrial>& earlier) const;
   double limit_bytes() const;  // of a device; 0: not known
 
-  // Of a step of so many seconds, one a goal.
-  std::vector<double> costs(size_t point, double seconds) const;
+  // Of a step of so many seconds, one a goal. `watts`: of all devices together, where it was measured.
+  std::vector<double> costs(size_t point, double seconds, double watts = 0) const;
   // Seconds of a step at which the first goal has this cost.
   double seconds_at(size_t point, double cost) const;
   // What a device holds at a run's peak, from what the run's allocator counted.
@@ -44,11 +56,16 @@ class Problem {
   search::Trial evaluate(size_t point);
 
   // A stored trial as a searcher is told it. Throws Failure where its point is none of this study.
+  // With Fidelity::cheap the whole where the study has no [fidelity], or where its run is not legal or needs more memory.
+  Layout layout(size_t point, Fidelity fidelity) const;
+  bool has_cheap_trials() const { return file_.fidelity.is_cheap(); }
+
   search::Trial told(const TrialRecord& record) const;
   size_t point_of(const TrialRecord& record) const;
 
  private:
   void check_power() const;
+  Layout cheap_layout(size_t point) const;
 
   StudyFile file_;
   spec::TrainSpec train_;
@@ -57,10 +74,11 @@ class Problem {
   std::optional<search::PointSet> enumerated_;
   const search::PointSet* points_ = nullptr;
   std::optional<simulate::Evaluator> evaluator_;
+  mutable std::optional<simulate::Evaluator> cheap_evaluator_;  // of the model with [fidelity]'s layers
   std::vector<search::Guess> predictions_;
 };
 
-// The config of a run: the study's, with the point's strategy, and nothing that a measurement does not need.
-spec::TrainSpec trial_config(const Problem& problem, size_t point, int64_t steps, const std::string& run_folder);
+// The config of a run: the study's, with what is to run, and nothing that a measurement does not need.
+spec::TrainSpec trial_config(const Problem& problem, const Layout& layout, int64_t steps, const std::string& run_folder);
 
 }  // namespace ridgeline::study

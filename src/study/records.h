@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "search/tune/transfer.h"
 #include "search/tune/trial.h"
 
 namespace ridgeline::study {
@@ -28,6 +29,7 @@ struct RunRecord {
   int64_t dropped = 0;  // first steps that were warm-up
   double peak_bytes = 0;
   double missing_bytes = 0;
+  double watts = 0;           // mean over its steady steps, of all its devices; 0: not measured
   std::string message = {};   // why it failed
   std::string log_tail = {};  // of a failure
 
@@ -47,8 +49,16 @@ struct TrialRecord {
   double peak_bytes = 0;
   double missing_bytes = 0;
   std::string message = {};
+  std::string inherited = {};  // the earlier study's file that it was taken from; empty: tried by this one
 
   bool has_ended() const { return place.has_value(); }
+};
+
+// What a study begins with.
+struct Beginning {
+  double limit_bytes = 0;               // of a device; 0: not known
+  std::vector<TrialRecord> known = {};  // ended trials of earlier studies of the same problem
+  std::vector<search::EarlierTrial> earlier = {};
 };
 
 }  // namespace ridgeline::study

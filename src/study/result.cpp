@@ -28,16 +28,19 @@ std::vector<TrialRecord> by_place(const std::vector<TrialRecord>& trials) {
 std::vector<Confirmation> confirmations_of(const Problem& problem, const std::vector<TrialRecord>& trials,
                                            const std::vector<RunRecord>& runs) {
   std::map<int64_t, Confirmation> by_trial;
+  std::map<int64_t, std::vector<double>> watts;
   for (const RunRecord& run : runs) {
     if (run.purpose != Purpose::confirm || run.outcome != Outcome::ok || run.step_seconds.empty()) continue;
     Confirmation& confirmation = by_trial[run.trial];
     confirmation.trial = run.trial;
     confirmation.medians.push_back(steady_state(run.step_seconds).seconds.median);
+    watts[run.trial].push_back(run.watts);
   }
   std::vector<Confirmation> all;
   for (auto& [number, confirmation] : by_trial) {
     const size_t point = problem.point_of(trials.at(static_cast<size_t>(number) - 1));
-    confirmation.costs = problem.costs(point, median_interval(confirmation.medians).median);
+    confirmation.costs = problem.costs(point, median_interval(confirmation.medians).median,
+                                       median_interval(watts[number]).median);
     all.push_back(confirmation);
   }
   std::stable_sort(all.begin(), all.end(),
@@ -142,7 +145,7 @@ Result result_of(const Problem& problem, const std::vector<TrialRecord>& trials,
   if (!result.confirmations.empty()) {
     result.best = trials.at(static_cast<size_t>(result.confirmations.front().trial) - 1);
     result.best->costs = result.confirmations.front().costs;
-  } else if (!good.empty()) {
+  } else if (!good.empty() && !problem.has_cheap_trials()) {
     result.best = good.front();
   }
   if (problem.file().goals.size() > 1) result.front = front_of(good);

@@ -13,19 +13,20 @@
 namespace ridgeline::study {
 namespace {
 
-constexpr const char* kFormat = "1";
+constexpr const char* kFormat = "2";
 constexpr const char* kTables = R"sql(
   create table study (name text primary key, value text not null);
   create table sessions (id integer primary key, started_at real not null, seen_at real not null);
   create table trials (
     number integer primary key, point text not null, predicted_costs text not null, predicted_bytes real,
     asked_at real not null, place integer unique, ended_at real, outcome text, costs text,
-    peak_bytes real, missing_bytes real, message text);
+    peak_bytes real, missing_bytes real, message text, inherited text not null default '');
   create table runs (
     id integer primary key, trial integer not null references trials (number), purpose text not null,
     round integer not null, nodes integer not null, started_at real not null, handle text not null default '',
     ended_at real, outcome text, step_seconds text, dropped integer, peak_bytes real, missing_bytes real,
-    message text, log_tail text);
+    watts real, message text, log_tail text);
+  create table earlier (point text not null, log_cost real, log_peak real);
 )sql";
 
 std::string list_text(const std::vector<double>& values) { return nlohmann::json(values).dump(); }
@@ -66,12 +67,14 @@ double now_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-StudyStore::StudyStore(const std::string& path, const std::string& identity) : database_(path, Database::Use::write) {
+StudyStore::StudyStore(const std::string& path, const std::string& identity,
+                       const std::function<Beginning()>& beginning)
+    : database_(path, Database::Use::write) {
   // What a process wrote survives its death in every mode; this one leaves out what only a power cut would ask for.
   database_.execute("pragma synchronous = normal");
   Transaction transaction(database_);
   if (Statement tables = database_.prepare("select count(*) from sqlite_master"); tables.step() && tables.integer(0) == 0) {
-    make(identity);
+    make(identity, beginning ? beginning() : Beginning());
   }
   check_format();
   if (const std::string difference = first_difference(this->identity(), identity); !difference.empty()) {
@@ -87,33 +90,58 @@ StudyStore::StudyStore(const std::string& path, const std::string& identity) : d
 
 StudyStore::StudyStore(const std::string& path) : database_(path, Database::Use::read) { check_format(); }
 
-void StudyStore::make(const std::string& identity) {
+void StudyStore::make(const std::string& identity, const Beginning& beginning) {
   database_.execute(kTables);
-  const std::pair<const char*, std::string> rows[] = {{"format", kFormat}, {"id", new_id()}, {"identity", identity}};
+  const std::pair<const char*, std::string> rows[] = {{"format", kFormat},
+                                                      {"id", new_id()},
+                                                      {"identity", identity},
+                                                      {"limit_bytes", fmt::format("{}", beginning.limit_bytes)}};
   for (const auto& [name, value] : rows) {
     database_.prepare("insert into study values (?, ?)").bind(std::string(name)).bind(value).run();
   }
+  for (const search::EarlierTrial& trial : beginning.earlier) {
+    database_.prepare("insert into earlier values (?, ?, ?)")
+        .bind(trial.point)
+        .bind(trial.log_cost)
+        .bind(trial.log_peak)
+        .run();
+  }
+  for (TrialRecord trial : beginning.known) {
+    insert_trial(trial.point, trial.predicted_costs, trial.predicted_bytes, trial.inherited);
+    trial.number = database_.last_row();
+    update_trial(trial);
+  }
+}
+
+std::string StudyStore::value_of(const char* name) {
+  Statement statement = database_.prepare("select value from study where name = ?");
+  statement.bind(std::string(name));
+  return statement.step() ? statement.text(0) : "";
 }
 
 void StudyStore::check_format() {
-  Statement format = database_.prepare("select value from study where name = 'format'");
-  if (!format.step() || format.text(0) != kFormat) {
-    throw InputError("{}: expected a study of format {}; give another `store`", path(), kFormat);
+  if (const std::string format = value_of("format"); format != kFormat) {
+    throw InputError("{}: expected a study of format {}, found format '{}'; give another `store`", path(), kFormat, format);
   }
-  Statement id = database_.prepare("select value from study where name = 'id'");
-  if (id.step()) id_ = id.text(0);
+  id_ = value_of("id");
 }
 
-std::string StudyStore::identity() {
-  Statement statement = database_.prepare("select value from study where name = 'identity'");
-  return statement.step() ? statement.text(0) : "";
+std::string StudyStore::identity() { return value_of("identity"); }
+
+double StudyStore::limit_bytes() { return std::strtod(value_of("limit_bytes").c_str(), nullptr); }
+
+std::vector<search::EarlierTrial> StudyStore::earlier() {
+  std::vector<search::EarlierTrial> all;
+  Statement row = database_.prepare("select point, log_cost, log_peak from earlier order by rowid");
+  while (row.step()) all.push_back({row.text(0), row.optional_number(1), row.optional_number(2)});
+  return all;
 }
 
 std::vector<TrialRecord> StudyStore::trials() {
   std::vector<TrialRecord> all;
   Statement row = database_.prepare(
       "select number, point, predicted_costs, predicted_bytes, asked_at, place, ended_at, outcome, costs, peak_bytes, "
-      "missing_bytes, message from trials order by number");
+      "missing_bytes, message, inherited from trials order by number");
   while (row.step()) {
     TrialRecord trial;
     trial.number = row.integer(0);
@@ -130,6 +158,7 @@ std::vector<TrialRecord> StudyStore::trials() {
       trial.missing_bytes = row.number(10);
       trial.message = row.text(11);
     }
+    trial.inherited = row.text(12);
     all.push_back(std::move(trial));
   }
   return all;
@@ -139,7 +168,7 @@ std::vector<RunRecord> StudyStore::runs() {
   std::vector<RunRecord> all;
   Statement row = database_.prepare(
       "select id, trial, purpose, round, nodes, started_at, handle, ended_at, outcome, step_seconds, dropped, "
-      "peak_bytes, missing_bytes, message, log_tail from runs order by id");
+      "peak_bytes, missing_bytes, watts, message, log_tail from runs order by id");
   while (row.step()) {
     RunRecord run;
     run.id = row.integer(0);
@@ -155,8 +184,9 @@ std::vector<RunRecord> StudyStore::runs() {
     run.dropped = row.integer(10);
     run.peak_bytes = row.number(11);
     run.missing_bytes = row.number(12);
-    run.message = row.text(13);
-    run.log_tail = row.text(14);
+    run.watts = row.number(13);
+    run.message = row.text(14);
+    run.log_tail = row.text(15);
     all.push_back(std::move(run));
   }
   return all;
@@ -183,15 +213,17 @@ Started StudyStore::begin_trial(const std::string& point, const std::vector<doub
   return started;
 }
 
-void StudyStore::insert_trial(const std::string& point, const std::vector<double>& costs, double bytes) {
+void StudyStore::insert_trial(const std::string& point, const std::vector<double>& costs, double bytes,
+                              const std::string& inherited) {
   database_
       .prepare(
-          "insert into trials (number, point, predicted_costs, predicted_bytes, asked_at) "
-          "values ((select coalesce(max(number), 0) + 1 from trials), ?, ?, ?, ?)")
+          "insert into trials (number, point, predicted_costs, predicted_bytes, asked_at, inherited) "
+          "values ((select coalesce(max(number), 0) + 1 from trials), ?, ?, ?, ?, ?)")
       .bind(point)
       .bind(list_text(costs))
       .bind(bytes)
       .bind(now_seconds())
+      .bind(inherited)
       .run();
 }
 
@@ -226,13 +258,14 @@ void StudyStore::update_run(const RunRecord& run) {
   database_
       .prepare(
           "update runs set ended_at = ?, outcome = ?, step_seconds = ?, dropped = ?, peak_bytes = ?, "
-          "missing_bytes = ?, message = ?, log_tail = ? where id = ? and ended_at is null")
+          "missing_bytes = ?, watts = ?, message = ?, log_tail = ? where id = ? and ended_at is null")
       .bind(run.ended_at)
       .bind(outcome)
       .bind(list_text(run.step_seconds))
       .bind(run.dropped)
       .bind(run.peak_bytes)
       .bind(run.missing_bytes)
+      .bind(run.watts)
       .bind(run.message)
       .bind(run.log_tail)
       .bind(run.id)

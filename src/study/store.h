@@ -6,9 +6,10 @@
 //   store.set_handle(run, handle);
 //   store.end_trial(run_record, trial_record);                       // both at once
 //
-// Tables: study (name, value), sessions, trials, runs; columns are named like the fields of study/records.h.
+// Tables: study (name, value), sessions, trials, runs, earlier; columns are named like the fields of study/records.h.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,17 @@ struct Started {
 class StudyStore {
  public:
   // For the tuner. `identity`: lines "key = value" of all that decides which points there are and what they cost; a file
-  // that was made by another study is an InputError that names the first line in which they differ.
-  StudyStore(const std::string& path, const std::string& identity);
+  // that was made by another study is an InputError that names the first line in which they differ. `beginning`: asked
+  // only where the file is made, and kept in it: what earlier studies say later changes nothing.
+  StudyStore(const std::string& path, const std::string& identity, const std::function<Beginning()>& beginning = {});
   // For readers, beside a tuner at work.
   explicit StudyStore(const std::string& path);
 
   const std::string& id() const { return id_; }  // no other study has it
   const std::string& path() const { return database_.path(); }
   std::string identity();
+  double limit_bytes();  // of a device when it began; 0: not known
+  std::vector<search::EarlierTrial> earlier();
   std::vector<TrialRecord> trials();  // by number
   std::vector<RunRecord> runs();      // by id
   double active_seconds();            // that tuners were at work on it
@@ -51,8 +55,10 @@ class StudyStore {
 
  private:
   void check_format();
-  void make(const std::string& identity);
-  void insert_trial(const std::string& point, const std::vector<double>& costs, double bytes);
+  void make(const std::string& identity, const Beginning& beginning);
+  std::string value_of(const char* name);
+  void insert_trial(const std::string& point, const std::vector<double>& costs, double bytes,
+                    const std::string& inherited = "");
   int64_t insert_run(int64_t trial, Purpose purpose, int64_t round, int64_t nodes);
   void update_run(const RunRecord& run);
   int64_t update_trial(const TrialRecord& trial);

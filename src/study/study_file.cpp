@@ -20,6 +20,7 @@ void bind_study(Schema& schema, StudyFile& file) {
   schema.key("best", file.best, "config that is written at the end; empty: best.toml beside this file");
   schema.key("learned", file.learned,
              "machine file to write at the end, with corrections learned from the trials; empty: none");
+  schema.words("warm_start", file.warm_start, "SQLite files of earlier studies, of this or another model or machine");
 }
 
 void bind_objective(Schema& schema, ObjectiveSpec& objective) {
@@ -36,6 +37,10 @@ void bind_objective(Schema& schema, ObjectiveSpec& objective) {
   schema.choice<Prior>("objective.prior", objective.prior,
                        {{"simulator", Prior::simulator}, {"none", Prior::none}},
                        "what is believed before the first trial");
+  schema.choice<EnergySource>("objective.energy", objective.energy,
+                              {{"limit", EnergySource::limit}, {"measured", EnergySource::measured}},
+                              "what joules_per_token counts: the machine's device.power_w, or counters of this machine (kind "
+                              "measured, one trial at a time by executor local)");
   schema.choice("objective.program", objective.program, {"", "ridgeline", "megatron", "deepspeed", "deepspeed-bf16"},
                 "whose way of running a step the simulator assumes; empty: the machine's for replay, else ridgeline");
 }
@@ -72,7 +77,19 @@ void bind_executor(Schema& schema, ExecutorSpec& executor) {
              between(0, 100));
   schema.words("executor.command", executor.command, "words of a program to run in place of `ridgeline train`");
   schema.words("executor.slurm_options", executor.slurm_options, "further words for srun or sbatch: \"--account=abc\"");
+  schema.words("executor.energy_counters", executor.energy_counters,
+               "files that each hold a growing number of joules (microjoules where the name ends in _uj), of this machine's "
+               "devices; empty: Cray's node counter, else RAPL's packages");
   schema.key("executor.keep_folders", executor.keep_folders, "keep the folders of trials (config, log, metrics)");
+}
+
+void bind_fidelity(Schema& schema, FidelitySpec& fidelity) {
+  schema.table("fidelity",
+               "Cheaper trials (kind measured): what they take is scaled by what is predicted for the whole and for the cheap run; "
+               "the best measure.confirm of them are then measured whole");
+  schema.key("fidelity.layers", fidelity.layers, "layers of a trial's model; 0: all", between(0, 1e5));
+  schema.key("fidelity.devices", fidelity.devices,
+             "devices of a trial, by fewer replicas, with each replica's share of the batch kept; 0: all", between(0, 1e6));
 }
 
 void bind_all(Schema& schema, StudyFile& file) {
@@ -80,6 +97,7 @@ void bind_all(Schema& schema, StudyFile& file) {
   search::bind(schema, file.space);
   bind_objective(schema, file.objective);
   bind_limits(schema, file.budget, file.measure);
+  bind_fidelity(schema, file.fidelity);
   bind_executor(schema, file.executor);
   schema.listed_by("`ridgeline tune --keys`");
 }
@@ -104,6 +122,20 @@ void check(StudyFile& file) {
   if (file.measure.least_steps > file.measure.steps) {
     throw InputError("measure.least_steps = {}: expected at most measure.steps = {}", file.measure.least_steps,
                      file.measure.steps);
+  }
+  if (file.fidelity.is_cheap() && (file.objective.kind != ObjectiveKind::measured || file.machine.empty())) {
+    throw InputError(
+        "fidelity: cheap trials are measured and scaled by predictions: expected objective.kind = \"measured\" and a "
+        "machine; leave fidelity.layers and fidelity.devices at 0 otherwise");
+  }
+  if (file.fidelity.is_cheap() && file.measure.confirm == 0) {
+    throw InputError("measure.confirm = 0: expected at least 1 with [fidelity]: only a whole run says what is best");
+  }
+  if (file.objective.energy == EnergySource::measured &&
+      (file.objective.kind != ObjectiveKind::measured || file.executor.kind != "local" || file.executor.slots != 1)) {
+    throw InputError(
+        "objective.energy = \"measured\": counters are of this machine as a whole: expected objective.kind = \"measured\", "
+        "executor.kind = \"local\" and executor.slots = 1; \"limit\" reckons with the machine's device.power_w");
   }
   if (file.objective.goals.empty()) throw InputError("objective.goals = []: expected at least one");
   for (const std::string& goal : file.objective.goals) {
@@ -133,7 +165,8 @@ std::string identity_of(const Schema& schema) {
     }
     const std::string name = table + line.substr(0, line.find(' '));
     const bool decides = table.empty() ? name != "store" && name != "best" && name != "learned"
-                                       : table == "space." || table == "objective." || name == "executor.memory_limit_gib";
+                                       : table == "space." || table == "objective." || table == "fidelity." ||
+                                             name == "executor.memory_limit_gib";
     if (decides) text += table + line + "\n";
   }
   return text;

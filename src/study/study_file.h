@@ -18,12 +18,14 @@ namespace ridgeline::study {
 
 enum class ObjectiveKind { measured, simulate, replay };
 enum class Prior { simulator, none };
+enum class EnergySource { measured, limit };
 
 struct ObjectiveSpec {  // [objective]
   ObjectiveKind kind = ObjectiveKind::measured;
   std::vector<std::string> goals = {"step_seconds"};  // names of search::Objective; the first ranks, several make a front
   std::string table;                                  // of kind replay
   Prior prior = Prior::simulator;
+  EnergySource energy = EnergySource::limit;  // of joules_per_token
   std::string program;  // whose recipe predicts; empty: the machine's for replay, else ridgeline
 };
 
@@ -42,6 +44,7 @@ struct ExecutorSpec {  // [executor]
   int64_t retries = 2;              // of a trial that infrastructure ended
   std::vector<std::string> command;  // in place of `ridgeline train`
   std::vector<std::string> slurm_options;
+  std::vector<std::string> energy_counters;  // files; empty: those that the system has
   bool keep_folders = false;
 };
 
@@ -55,6 +58,12 @@ struct MeasureSpec {  // [measure]
   int64_t confirm_steps = 40;
 };
 
+struct FidelitySpec {  // [fidelity]; both 0: trials are whole
+  int64_t layers = 0;   // of a trial's model
+  int64_t devices = 0;  // of a trial, where tensor * pipeline leave so few
+  bool is_cheap() const { return layers > 0 || devices > 0; }
+};
+
 struct StudyFile {
   std::string path;
   std::string model;
@@ -65,11 +74,13 @@ struct StudyFile {
   std::string store;         // empty: the study file's name with .sqlite
   std::string best;          // config that is written at the end; empty: best.toml beside the study file
   std::string learned;       // machine file that is written at the end; empty: none
+  std::vector<std::string> warm_start;  // stores of earlier studies
   search::SpaceDescription space;
   ObjectiveSpec objective;
   BudgetSpec budget;
   ExecutorSpec executor;
   MeasureSpec measure;
+  FidelitySpec fidelity;
 
   std::vector<search::Objective> goals;  // of objective.goals
   std::string identity;                  // lines "key = value" of what decides the points and their costs

@@ -25,7 +25,7 @@ Tuner::Tuner(Problem& problem, StudyStore& store, Executor* executor, TuneListen
       executor_(executor),
       listener_(listener),
       program_(std::move(program)),
-      searcher_(problem.make_searcher()) {}
+      searcher_(problem.make_searcher(store.earlier())) {}
 
 TuneEnd Tuner::run() {
   restore();
@@ -60,7 +60,7 @@ void Tuner::restore() {
     if (!open.is_open() || open.purpose == Purpose::search) continue;
     // Of a confirmation that was under way: all that is left of it ends, and the round is done anew.
     const TrialRecord& trial = trials_.at(static_cast<size_t>(open.trial) - 1);
-    const auto run = make_run(open, problem_.point_of(trial));
+    const auto run = make_run(open, problem_.point_of(trial), Fidelity::whole);
     run->recover();
     run->interrupt();
     store_.end_run(run->record());
@@ -87,14 +87,16 @@ void Tuner::restore_open(const TrialRecord& trial, const std::vector<RunRecord>&
     store_.end_run(run->record());
     run->forget();
   }
-  RunRecord again{.trial = trial.number, .nodes = executor_->nodes_of(problem_.points().at(problem_.point_of(trial)).devices)};
+  RunRecord again{.trial = trial.number, .nodes = nodes_of(problem_.point_of(trial), Fidelity::cheap)};
   again.id = store_.begin_run(again.trial, Purpose::search, 0, again.nodes);
   add_active(trial, again, attempts);
 }
 
 bool Tuner::within_budget() {
   const BudgetSpec& budget = problem_.file().budget;
-  if (budget.trials > 0 && static_cast<int64_t>(trials_.size()) >= budget.trials) return false;
+  const auto tried = std::count_if(trials_.begin(), trials_.end(),
+                                   [](const TrialRecord& trial) { return trial.inherited.empty(); });
+  if (budget.trials > 0 && tried >= budget.trials) return false;
   if (budget.hours > 0 && store_.active_seconds() >= budget.hours * 3600) return false;
   return budget.node_hours <= 0 || store_.node_seconds() < budget.node_hours * 3600;
 }
@@ -134,10 +136,15 @@ TuneEnd Tuner::search_in_process() {
   return TuneEnd::budget;
 }
 
-MeasureOrder Tuner::search_order(size_t point) const {
+int64_t Tuner::nodes_of(size_t point, Fidelity fidelity) const {
+  return executor_->nodes_of(problem_.layout(point, fidelity).devices);
+}
+
+MeasureOrder Tuner::order_of(size_t point, Fidelity fidelity) const {
   const MeasureSpec& measure = problem_.file().measure;
   const ExecutorSpec& executor = problem_.file().executor;
   return {.point = point,
+          .layout = problem_.layout(point, fidelity),
           .steps = measure.steps,
           .limits = {.least_steps = measure.least_steps,
                      .tolerance = measure.tolerance,
@@ -145,8 +152,8 @@ MeasureOrder Tuner::search_order(size_t point) const {
                      .deadline_seconds = executor.deadline_seconds}};
 }
 
-std::unique_ptr<MeasuredRun> Tuner::make_run(const RunRecord& begun, size_t point) {
-  return std::make_unique<MeasuredRun>(problem_, *executor_, store_, begun, search_order(point), program_);
+std::unique_ptr<MeasuredRun> Tuner::make_run(const RunRecord& begun, size_t point, Fidelity fidelity) {
+  return std::make_unique<MeasuredRun>(problem_, *executor_, store_, begun, order_of(point, fidelity), program_);
 }
 
 TuneEnd Tuner::search_measured() {
@@ -175,7 +182,7 @@ TuneEnd Tuner::search_measured() {
 
 void Tuner::begin(size_t point) {
   TrialRecord trial = next_trial(point);
-  const int64_t nodes = executor_->nodes_of(problem_.points().at(point).devices);
+  const int64_t nodes = nodes_of(point, Fidelity::cheap);
   const Started started = store_.begin_trial(trial.point, trial.predicted_costs, trial.predicted_bytes, nodes);
   RIDGELINE_ASSERT(started.trial == trial.number);
   trials_.push_back(trial);
@@ -195,7 +202,9 @@ bool Tuner::advance(Active& active) {
       active.run->start();
     }
   }
-  if (!active.run->poll(steady_now(), bound_of(active.run->point()))) return false;
+  std::optional<double> bound = bound_of(active.run->point());
+  if (bound) *bound /= active.run->layout().seconds_ratio;
+  if (!active.run->poll(steady_now(), bound)) return false;
   if (active.run->record().outcome == Outcome::infrastructure && active.attempts < problem_.file().executor.retries) {
     retry(active);
     return false;
@@ -215,16 +224,31 @@ void Tuner::retry(Active& active) {
   ++active.attempts;
 }
 
+// Of a cheap run: what the whole is to be expected to take.
+void Tuner::take_result(const MeasuredRun& measured, TrialRecord& trial) const {
+  const RunRecord& run = measured.record();
+  const Layout& layout = measured.layout();
+  trial.outcome = *run.outcome;
+  trial.peak_bytes = run.peak_bytes * layout.bytes_ratio;
+  trial.missing_bytes = run.missing_bytes;
+  trial.message = run.message;
+  if (trial.outcome != Outcome::ok && trial.outcome != Outcome::stopped_early) return;
+  const double limit = problem_.limit_bytes();
+  if (!layout.is_whole() && limit > 0 && trial.peak_bytes > limit) {
+    trial.outcome = Outcome::out_of_memory;
+    trial.missing_bytes = trial.peak_bytes - limit;
+    trial.message = "the cheap run's memory, scaled to the whole, is over the limit";
+    return;
+  }
+  trial.costs = problem_.costs(measured.point(), measured.watch()->state().seconds.median * layout.seconds_ratio,
+                               run.watts * static_cast<double>(problem_.points().at(measured.point()).devices) /
+                                   static_cast<double>(layout.devices));
+}
+
 void Tuner::finish(Active& active) {
   const RunRecord& run = active.run->record();
   TrialRecord& trial = trials_.at(static_cast<size_t>(active.trial.number) - 1);
-  trial.outcome = *run.outcome;
-  trial.peak_bytes = run.peak_bytes;
-  trial.missing_bytes = run.missing_bytes;
-  trial.message = run.message;
-  if (trial.outcome == Outcome::ok || trial.outcome == Outcome::stopped_early) {
-    trial.costs = problem_.costs(active.run->point(), active.run->watch()->state().seconds.median);
-  }
+  take_result(*active.run, trial);
   trial.ended_at = now_seconds();
   trial.place = store_.end_trial(run, trial);
   active.run->forget();
@@ -265,32 +289,45 @@ void Tuner::show() {
 // In turns, so that a machine that becomes slower by the hour does so for all of them.
 TuneEnd Tuner::confirm() {
   const MeasureSpec& measure = problem_.file().measure;
-  std::vector<TrialRecord> best = ranked(trials_);
-  best.resize(std::min(best.size(), static_cast<size_t>(measure.confirm)));
-  if (best.size() < 2) return TuneEnd::budget;
-  for (int64_t round = 1; round <= measure.confirm_rounds; ++round) {
-    for (const TrialRecord& trial : best) {
-      const std::vector<RunRecord> runs = store_.runs();
-      const bool is_done = std::any_of(runs.begin(), runs.end(), [&](const RunRecord& run) {
-        return run.trial == trial.number && run.purpose == Purpose::confirm && run.round == round && run.outcome;
-      });
-      if (!is_done && !confirm_once(trial, round)) return TuneEnd::interrupted;
+  std::vector<TrialRecord> best = ranked(trials_), confirmed;
+  // Where trials were cheap, a whole run may fail: then the next best takes its place.
+  const bool may_fail = problem_.has_cheap_trials();
+  if (!may_fail) best.resize(std::min(best.size(), static_cast<size_t>(measure.confirm)));
+  if (best.size() < 2 && !may_fail) return TuneEnd::budget;
+  for (const TrialRecord& trial : best) {
+    if (static_cast<int64_t>(confirmed.size()) == measure.confirm) break;
+    if (!confirm_once(trial, 1)) return TuneEnd::interrupted;
+    if (!may_fail || is_confirmed(trial, 1)) confirmed.push_back(trial);
+  }
+  for (int64_t round = 2; round <= measure.confirm_rounds; ++round) {
+    for (const TrialRecord& trial : confirmed) {
+      if (!confirm_once(trial, round)) return TuneEnd::interrupted;
     }
   }
   return TuneEnd::budget;
 }
 
+bool Tuner::is_confirmed(const TrialRecord& trial, int64_t round) {
+  const std::vector<RunRecord> runs = store_.runs();
+  return std::any_of(runs.begin(), runs.end(), [&](const RunRecord& run) {
+    return run.trial == trial.number && run.purpose == Purpose::confirm && run.round == round && run.outcome == Outcome::ok;
+  });
+}
+
 // False where it was interrupted.
 bool Tuner::confirm_once(const TrialRecord& trial, int64_t round) {
+  for (const RunRecord& run : store_.runs()) {
+    if (run.trial == trial.number && run.purpose == Purpose::confirm && run.round == round && run.outcome) return true;
+  }
   listener_.confirming(trial, round);
   const size_t point = problem_.point_of(trial);
-  MeasureOrder order = search_order(point);
+  MeasureOrder order = order_of(point, Fidelity::whole);
   order.steps = problem_.file().measure.confirm_steps;
   order.limits.tolerance = 0;
   RunRecord record{.trial = trial.number,
                    .purpose = Purpose::confirm,
                    .round = round,
-                   .nodes = executor_->nodes_of(problem_.points().at(point).devices)};
+                   .nodes = nodes_of(point, Fidelity::whole)};
   record.id = store_.begin_run(trial.number, record.purpose, round, record.nodes);
   MeasuredRun run(problem_, *executor_, store_, record, order, program_);
   run.start();

@@ -50,7 +50,7 @@ class Tuner {
   bool within_budget();
   TrialRecord next_trial(size_t point) const;
   void begin(size_t point);
-  std::unique_ptr<MeasuredRun> make_run(const RunRecord& begun, size_t point);
+  std::unique_ptr<MeasuredRun> make_run(const RunRecord& begun, size_t point, Fidelity fidelity = Fidelity::cheap);
   void add_active(const TrialRecord& trial, const RunRecord& run, int64_t attempts);
   bool advance(Active& active);
   void finish(Active& active);
@@ -58,10 +58,13 @@ class Tuner {
   std::optional<double> bound_of(size_t point) const;
   void count(const TrialRecord& trial);
   TuneEnd confirm();
+  bool is_confirmed(const TrialRecord& trial, int64_t round);
   bool confirm_once(const TrialRecord& trial, int64_t round);
   void interrupt_all();
   void show();
-  MeasureOrder search_order(size_t point) const;
+  MeasureOrder order_of(size_t point, Fidelity fidelity) const;
+  int64_t nodes_of(size_t point, Fidelity fidelity) const;
+  void take_result(const MeasuredRun& run, TrialRecord& trial) const;
 
   Problem& problem_;
   StudyStore& store_;

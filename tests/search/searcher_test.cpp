@@ -11,6 +11,7 @@
 #include "search/tune/dominance.h"
 #include "search/tune/guesses.h"
 #include "search/tune/space_description.h"
+#include "search/tune/transfer.h"
 #include "source_folder.h"
 
 namespace ridgeline::search {
@@ -106,6 +107,38 @@ TEST_F(Search, WithPredictionsIsThereInTwentyTrials) {
   }
   std::sort(to_best.begin(), to_best.end());
   EXPECT_LE(to_best[3], 20);
+}
+
+// Ratios to predictions that were seen on half as many devices, where the machine is off in the same ways.
+TEST_F(Search, RatiosOfAnEarlierStudyImproveTheGuesses) {
+  const PointSet fewer = enumerate({}, spec::model_preset("gpt-22b"), {.devices = 32, .global_batch = 128});
+  const std::vector<Guess> fewer_guesses = predicted(fewer, "selene", "ridgeline");
+  const std::vector<Guess> fewer_truth = predicted(fewer, "frontier", "megatron");
+  const std::vector<Guess> truth = predicted(points_, "frontier", "megatron");
+  std::vector<EarlierTrial> earlier;
+  for (size_t i = 0; i < fewer.size(); i += fewer.size() / 60) {
+    earlier.push_back({fewer.key(i), std::log(fewer_truth[i].costs[0] / fewer_guesses[i].costs[0]),
+                       std::log(fewer_truth[i].peak_bytes / fewer_guesses[i].peak_bytes)});
+  }
+  earlier.push_back({"tensor=8", 3.0, 3.0});  // says too little
+  const Transfer transfer = transferred(points_, guesses_, earlier);
+  EXPECT_EQ(transfer.costs, earlier.size() - 1);
+  EXPECT_EQ(transfer.peaks, earlier.size() - 1);
+  const auto error = [&](const std::vector<Guess>& guesses, bool of_time) {
+    double sum = 0;
+    for (size_t i = 0; i < points_.size(); ++i) {
+      sum += std::abs(of_time ? std::log(guesses[i].costs[0] / truth[i].costs[0])
+                              : std::log(guesses[i].peak_bytes / truth[i].peak_bytes));
+    }
+    return sum / static_cast<double>(points_.size());
+  };
+  EXPECT_LT(error(transfer.guesses, true), 0.3 * error(guesses_, true));
+  EXPECT_LT(error(transfer.guesses, false), 0.7 * error(guesses_, false));
+}
+
+TEST_F(Search, WithoutEarlierTrialsGuessesStay) {
+  const Transfer transfer = transferred(points_, guesses_, {});
+  for (size_t i = 0; i < points_.size(); ++i) ASSERT_EQ(transfer.guesses[i].costs, guesses_[i].costs);
 }
 
 TEST_F(Search, BlindNeedsMoreAndFindsIt) {

@@ -56,6 +56,31 @@ TEST(StudyStore, RemembersTrialsAndRuns) {
   EXPECT_EQ(runs[0].dropped, 1);
 }
 
+TEST(StudyStore, KeepsWhatItBeganWith) {
+  const Scratch scratch;
+  const std::string path = scratch.path("study.sqlite");
+  int asked = 0;
+  const auto beginning = [&] {
+    ++asked;
+    return Beginning{.limit_bytes = 64e9,
+                     .known = {{.point = "tensor=2", .costs = {0.25}, .inherited = "first.sqlite"}},
+                     .earlier = {{"tensor=4", 0.1, std::nullopt}, {"tensor=8", std::nullopt, 0.3}}};
+  };
+  StudyStore(path, kIdentity, beginning);
+  StudyStore store(path, kIdentity, beginning);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(store.limit_bytes(), 64e9);
+  const auto trials = store.trials();
+  ASSERT_EQ(trials.size(), 1u);
+  EXPECT_EQ(trials[0].inherited, "first.sqlite");
+  EXPECT_EQ(trials[0].place, 1);
+  const auto earlier = store.earlier();
+  ASSERT_EQ(earlier.size(), 2u);
+  EXPECT_EQ(earlier[0].log_cost, 0.1);
+  EXPECT_FALSE(earlier[0].log_peak);
+  EXPECT_EQ(earlier[1].log_peak, 0.3);
+}
+
 TEST(StudyStore, AnotherStudysFileIsRefused) {
   const Scratch scratch;
   const std::string path = scratch.path("study.sqlite");

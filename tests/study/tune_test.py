@@ -3,9 +3,13 @@
 
 import csv
 import io
+import json
+import os
 import re
 import signal
+import statistics
 import subprocess
+import threading
 import time
 import tomllib
 import unittest
@@ -15,6 +19,11 @@ from studies import RIDGELINE, StudyTest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DOCS = Path(__file__).parents[2] / "docs" / "tune.md"
+
+
+def document_sequence(folder):
+    config = subprocess.run([RIDGELINE, "config", "model.toml"], cwd=folder, capture_output=True, text=True)
+    return tomllib.loads(config.stdout)["model"]["sequence"]
 
 
 class Tune(StudyTest):
@@ -60,6 +69,108 @@ class Tune(StudyTest):
         more = self.result(study, "--set", "budget.trials=10")
         self.assertEqual(len(more["trials"]), 10)
         self.assertEqual(more["trials"][:6], first["trials"])
+
+    def test_warm_start(self):
+        first = self.result(self.write("first.toml", trials=12))
+        # The same problem, another seed and space: what is known is not tried again and costs no budget.
+        study = self.write("second.toml", trials=6)
+        words = (study, "--set", "seed=9", "--set", "space.tensor=[1, 2]", "--set", 'warm_start=["first.sqlite"]')
+        document = self.result(*words)
+        known = [trial for trial in document["trials"] if "inherited" in trial]
+        expected = [trial for trial in first["trials"] if trial["strategy"]["tensor"] <= 2]
+        self.assertEqual([trial["strategy"] for trial in known], [trial["strategy"] for trial in expected])
+        self.assertEqual(len(document["trials"]), len(known) + 6)
+        self.assert_in_order_but_known("second.sqlite")
+        # Only its beginning reads earlier files.
+        (self.folder / "first.sqlite").unlink()
+        self.assertEqual(self.result(*words), document)
+        error = self.tune(self.write("third.toml"), "--set", 'warm_start=["first.sqlite"]', code=2)[1]
+        self.assertIn("warm_start: first.sqlite: there is no such file", error)
+
+    def assert_in_order_but_known(self, name):
+        points = [row["point"] for row in self.rows("select point from trials", name)]
+        self.assertEqual(len(points), len(set(points)))
+        runs = self.rows("select count(*) as n from runs join trials on trial = number where inherited != '' "
+                         "and purpose = 'search'", name)
+        self.assertEqual(runs[0]["n"], 0)
+
+    def test_warm_start_from_other_devices(self):
+        """Of another number of devices the ratios to predictions are taken over, and no trial."""
+        self.tune(self.write("first.toml", trials=20), "--set", "measure.confirm=0")
+        words = ("--set", "devices=8", "--set", "measure.confirm=0")
+        cold = self.result(self.write("cold.toml", trials=8), *words)
+        warm = self.result(self.write("warm.toml", trials=8), *words, "--set", 'warm_start=["first.sqlite"]')
+        self.assertFalse([trial for trial in warm["trials"] if "inherited" in trial])
+        self.assertGreater(self.rows("select count(*) as n from earlier", "warm.sqlite")[0]["n"], 10)
+
+        def seconds_of_two(document):
+            return sum(trial["objective"] for trial in document["trials"][:2])
+
+        self.assertLess(seconds_of_two(warm), 0.95 * seconds_of_two(cold))
+        error = self.tune(self.write("blind.toml"), *words, "--set", 'objective.prior="none"', "--set",
+                          'warm_start=["first.sqlite"]', code=2)[1]
+        self.assertIn("nothing to take over", error)
+
+    def test_cheap_trials(self):
+        """Half of the layers on fewer devices; the best of them measured whole."""
+        study = self.write(trials=12)
+        cheap = ("--set", "fidelity.layers=2", "--set", "fidelity.devices=2", "--set", "executor.keep_folders=true")
+        document = self.result(study, *cheap)
+        configs = {int(path.parent.name): tomllib.loads(path.read_text())
+                   for path in (self.folder / "study.runs").glob("*/trial.toml")}
+        for run in self.rows("select * from runs where outcome = 'ok'"):
+            layers = configs[run["id"]]["model"]["layers"]
+            self.assertEqual(layers, 4 if run["purpose"] == "confirm" else 2, run)
+        self.assertEqual(len(document["confirmed"]), 2)
+        best = document["best"]
+        self.assertEqual(best["objective"], document["confirmed"][0]["objective"])
+        # What was scaled up is near what the whole then took.
+        scaled = {trial["trial"]: trial["objective"] for trial in document["trials"]}
+        for entry in document["confirmed"]:
+            self.assertLess(abs(scaled[entry["trial"]] / entry["objective"] - 1), 0.3)
+        error = self.tune(self.write("other.toml"), *cheap, "--set", "measure.confirm=0", code=2)[1]
+        self.assertIn("measure.confirm = 0: expected at least 1 with [fidelity]", error)
+
+    def test_preset_alone(self):
+        """A preset has no data: random tokens are made."""
+        document = self.result(self.write(trials=3), "--set", "model=gpt-tiny", "--set", "global_batch=16")
+        self.assertEqual(len(document["trials"]), 3)
+        self.assertGreater((self.folder / "study.tokens.bin").stat().st_size, 1000)
+
+    def test_measured_energy(self):
+        """A counter that grows by 50 W while trials run."""
+        counter = self.folder / "energy_uj"
+        done = threading.Event()
+        begin = time.monotonic()
+
+        def count():
+            while not done.is_set():
+                joules = 50 * (time.monotonic() - begin)
+                (self.folder / "new").write_text(f"{joules * 1e6:.0f}\n")
+                os.replace(self.folder / "new", counter)
+                time.sleep(0.002)
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(done.set)
+        while not counter.exists():
+            time.sleep(0.01)
+        goals = ("--set", 'objective.goals=["joules_per_token"]', "--set", 'objective.energy="measured"')
+        document = self.result(self.write(trials=4), *goals, "--set", 'executor.energy_counters=["energy_uj"]',
+                               FAKE_PAUSE="0.1")
+        watts = [run["watts"] for run in self.rows("select watts from runs where outcome = 'ok'")]
+        self.assertTrue(all(35 < value < 65 for value in watts), watts)
+        seconds = self.rows("select step_seconds, costs from runs join trials on trial = number "
+                            "where runs.outcome = 'ok' and purpose = 'search'")[0]
+        median = statistics.median(json.loads(seconds["step_seconds"])[1:])
+        tokens = 16 * document_sequence(self.folder)
+        self.assertAlmostEqual(json.loads(seconds["costs"])[0] * tokens / median, 50, delta=15)
+        self.assertIsNotNone(document["best"])
+        error = self.tune(self.write("none.toml"), *goals, "--set", 'executor.energy_counters=["no-file"]', code=2)[1]
+        self.assertIn("no-file: expected a readable file that begins with a number of joules", error)
+        error = self.tune(self.write("slots.toml", slots=2), *goals, code=2)[1]
+        self.assertIn("executor.slots = 1", error)
 
     def test_slots(self):
         study = self.write(trials=20, slots=4)
@@ -157,7 +268,7 @@ class Tune(StudyTest):
 
     def test_keys_are_those_of_the_docs(self):
         keys = subprocess.run([RIDGELINE, "tune", "--keys"], capture_output=True, text=True, check=True).stdout
-        self.assertIn(keys.strip(), DOCS.read_text(), "docs/tune.md does not hold what `ridgeline tune --keys` prints")
+        self.assertTrue(keys.strip() in DOCS.read_text(), "docs/tune.md does not hold what `ridgeline tune --keys` prints")
 
 
 if __name__ == "__main__":

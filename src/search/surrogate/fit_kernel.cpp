@@ -1,7 +1,8 @@
 #include "search/surrogate/fit_kernel.h"
 
-#include <algorithm>
+#include <Eigen/Cholesky>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 
@@ -32,28 +33,21 @@ double log_prior(const KernelShape& shape, const KernelShape& start) {
 double log_evidence(const std::vector<LevelAxis>& axes, const KernelShape& shape, const Observations& observations,
                     double prior_scale) {
   const LevelKernel kernel(axes, shape);
-  const size_t count = observations.size(), dimensions = axes.size();
-  std::vector<double> factor(count * count);
-  std::vector<double> solved(count);
-  double log_determinant = 0, squares = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const uint16_t* left = observations.levels.data() + i * dimensions;
-    double* row = factor.data() + i * count;
-    double diagonal = kernel.variance(left) + kernel.noise();
-    double value = observations.values[i];
-    for (size_t j = 0; j < i; ++j) {
-      const double* other = factor.data() + j * count;
-      double sum = kernel(left, observations.levels.data() + j * dimensions);
-      for (size_t k = 0; k < j; ++k) sum -= row[k] * other[k];
-      row[j] = sum / other[j];
-      diagonal -= row[j] * row[j];
-      value -= row[j] * solved[j];
+  const size_t dimensions = axes.size();
+  const auto count = static_cast<Eigen::Index>(observations.size());
+  Eigen::MatrixXd covariance(count, count);  // the lower half
+  for (Eigen::Index j = 0; j < count; ++j) {
+    const uint16_t* right = observations.levels.data() + static_cast<size_t>(j) * dimensions;
+    covariance(j, j) = kernel.variance(right) + kernel.noise();
+    for (Eigen::Index i = j + 1; i < count; ++i) {
+      covariance(i, j) = kernel(observations.levels.data() + static_cast<size_t>(i) * dimensions, right);
     }
-    row[i] = std::sqrt(std::max(diagonal, 0.1 * kernel.noise()));
-    solved[i] = value / row[i];
-    log_determinant += 2 * std::log(row[i]);
-    squares += solved[i] * solved[i];
   }
+  const Eigen::LLT<Eigen::MatrixXd> factor(covariance);
+  if (factor.info() != Eigen::Success) return -std::numeric_limits<double>::infinity();
+  const double log_determinant = 2 * Eigen::MatrixXd(factor.matrixL()).diagonal().array().log().sum();
+  const double squares =
+      factor.matrixL().solve(Eigen::Map<const Eigen::VectorXd>(observations.values.data(), count)).squaredNorm();
   const double weight = kPriorWeight + static_cast<double>(count);
   return -0.5 * (log_determinant + weight * std::log(kPriorWeight * prior_scale * prior_scale + squares));
 }

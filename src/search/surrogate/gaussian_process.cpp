@@ -7,15 +7,28 @@
 #include "search/surrogate/fit_kernel.h"
 
 namespace ridgeline::search {
+namespace {
+
+constexpr Eigen::Index kFirstRoom = 32;  // observations; doubled whenever it is used up
+
+}  // namespace
 
 GaussianProcess::GaussianProcess(const LevelKernel& kernel, std::shared_ptr<const LevelColumns> candidates)
     : kernel_(kernel), candidates_(std::move(candidates)) {
   const size_t count = candidates_->empty() ? 1 : candidates_->front().size();
-  explained_.assign(count, 0);
-  mean_.assign(count, 0);
+  const auto rows = static_cast<Eigen::Index>(count);
+  explained_ = mean_ = Eigen::VectorXf::Zero(rows);
+  prior_variance_.resize(rows);
   for (size_t i = 0; i < count; ++i) {
-    prior_variance_.push_back(static_cast<float>(kernel_.variance(candidate_levels(i).data())));
+    prior_variance_(static_cast<Eigen::Index>(i)) = static_cast<float>(kernel_.variance(candidate_levels(i).data()));
   }
+  reserve(kFirstRoom);
+}
+
+void GaussianProcess::reserve(Eigen::Index observations) {
+  factor_.conservativeResize(observations, observations);
+  white_.conservativeResize(observations);
+  projected_.conservativeResize(explained_.size(), observations);
 }
 
 std::vector<uint16_t> GaussianProcess::candidate_levels(size_t candidate) const {
@@ -24,95 +37,64 @@ std::vector<uint16_t> GaussianProcess::candidate_levels(size_t candidate) const 
   return levels;
 }
 
+// The factor grows by a row, which is the solution of the triangle that was there.
 void GaussianProcess::add(std::span<const uint16_t> levels, double value) {
   RIDGELINE_ASSERT(levels.size() == candidates_->size());
-  const size_t count = size();
-  std::vector<double> row(count);
-  double diagonal = kernel_.variance(levels.data()) + kernel_.noise();
-  for (size_t i = 0; i < count; ++i) {
-    double sum = kernel_(levels.data(), observed_[i].data());
-    for (size_t j = 0; j < i; ++j) sum -= factor_[i][j] * row[j];
-    row[i] = sum / diagonal_[i];
-    diagonal -= row[i] * row[i];
-    value -= row[i] * white_[i];
-  }
-  diagonal = std::sqrt(std::max(diagonal, 0.1 * kernel_.noise()));
-  std::vector<float> projected(candidates());
-  kernel_.row(levels.data(), *candidates_, projected);
-  for (size_t i = 0; i < count; ++i) {
-    const float factor = static_cast<float>(row[i]);
-    const float* other = projected_[i].data();
-    float* own = projected.data();
-    for (size_t c = 0; c < projected.size(); ++c) own[c] -= factor * other[c];
-  }
-  const float inverse = static_cast<float>(1 / diagonal), white = static_cast<float>(value / diagonal);
-  for (size_t c = 0; c < projected.size(); ++c) {
-    projected[c] *= inverse;
-    explained_[c] += projected[c] * projected[c];
-    mean_[c] += white * projected[c];
-  }
+  const Eigen::Index n = count();
+  if (n == factor_.rows()) reserve(2 * n);
+  Eigen::VectorXd row(n);
+  for (Eigen::Index i = 0; i < n; ++i) row(i) = kernel_(levels.data(), observed_[static_cast<size_t>(i)].data());
+  factor().solveInPlace(row);
+  const double left = kernel_.variance(levels.data()) + kernel_.noise() - row.squaredNorm();
+  const double diagonal = std::sqrt(std::max(left, 0.1 * kernel_.noise()));
+  const double white = (value - row.dot(white_.head(n))) / diagonal;
+  auto column = projected_.col(n);
+  kernel_.row(levels.data(), *candidates_, {column.data(), candidates()});
+  column.noalias() -= projected() * row.cast<float>();
+  column /= static_cast<float>(diagonal);
+  explained_ += column.cwiseAbs2();
+  mean_ += static_cast<float>(white) * column;
+  factor_.row(n).head(n) = row.transpose();
+  factor_(n, n) = diagonal;
+  white_(n) = white;
   observed_.emplace_back(levels.begin(), levels.end());
-  factor_.push_back(std::move(row));
-  diagonal_.push_back(diagonal);
-  white_.push_back(value / diagonal);
-  projected_.push_back(std::move(projected));
 }
 
 Posterior GaussianProcess::posterior(double prior_scale) const {
-  double squares = 0;
-  for (const double white : white_) squares += white * white;
   const double weight = kPriorWeight + static_cast<double>(size());
   Posterior posterior;
-  posterior.scale = std::sqrt((kPriorWeight * prior_scale * prior_scale + squares) / weight);
-  posterior.mean = mean_;
+  posterior.scale =
+      std::sqrt((kPriorWeight * prior_scale * prior_scale + white_.head(count()).squaredNorm()) / weight);
+  posterior.mean.assign(mean_.begin(), mean_.end());
   posterior.deviation = relative_deviations();
   for (float& deviation : posterior.deviation) deviation *= static_cast<float>(posterior.scale);
   return posterior;
 }
 
 std::vector<float> GaussianProcess::relative_deviations() const {
-  std::vector<float> result(candidates());
-  for (size_t c = 0; c < candidates(); ++c) {
-    result[c] = std::sqrt(std::max(prior_variance_[c] - explained_[c], 1e-6f * prior_variance_[c]));
-  }
-  return result;
+  const Eigen::VectorXf result = (prior_variance_ - explained_).cwiseMax(1e-6f * prior_variance_).cwiseSqrt();
+  return {result.begin(), result.end()};
 }
 
-std::vector<double> GaussianProcess::whiten(std::span<const double> values) const {
+Eigen::VectorXd GaussianProcess::whiten(std::span<const double> values) const {
   RIDGELINE_ASSERT(values.size() == size());
-  std::vector<double> result(size());
-  for (size_t i = 0; i < size(); ++i) {
-    double sum = values[i];
-    for (size_t j = 0; j < i; ++j) sum -= factor_[i][j] * result[j];
-    result[i] = sum / diagonal_[i];
-  }
-  return result;
+  return factor().solve(Eigen::Map<const Eigen::VectorXd>(values.data(), count()));
 }
 
 std::vector<float> GaussianProcess::mean_of(std::span<const double> values) const {
-  const std::vector<double> white = whiten(values);
-  std::vector<float> result(candidates(), 0);
-  for (size_t i = 0; i < size(); ++i) {
-    const float factor = static_cast<float>(white[i]);
-    const float* projected = projected_[i].data();
-    for (size_t c = 0; c < result.size(); ++c) result[c] += factor * projected[c];
-  }
-  return result;
+  const Eigen::VectorXf result = projected() * whiten(values).cast<float>();
+  return {result.begin(), result.end()};
 }
 
 // K (K + noise)^-1 y = y - noise (K + noise)^-1 y.
 std::vector<double> GaussianProcess::smoothed(std::span<const double> values) const {
-  std::vector<double> solved = whiten(values);
-  for (size_t i = size(); i-- > 0;) {
-    solved[i] /= diagonal_[i];
-    for (size_t j = 0; j < i; ++j) solved[j] -= factor_[i][j] * solved[i];
-  }
-  std::vector<double> result(values.begin(), values.end());
-  for (size_t i = 0; i < size(); ++i) result[i] -= kernel_.noise() * solved[i];
-  return result;
+  const Eigen::VectorXd solved = factor().transpose().solve(whiten(values));
+  const Eigen::VectorXd result = Eigen::Map<const Eigen::VectorXd>(values.data(), count()) - kernel_.noise() * solved;
+  return {result.begin(), result.end()};
 }
 
 std::vector<float> GaussianProcess::covariance(std::span<const size_t> left, std::span<const size_t> right) const {
+  using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   std::vector<float> result(left.size() * right.size());
   std::vector<std::vector<uint16_t>> right_levels;
   for (const size_t candidate : right) right_levels.push_back(candidate_levels(candidate));
@@ -122,15 +104,15 @@ std::vector<float> GaussianProcess::covariance(std::span<const size_t> left, std
       result[i * right.size() + j] = static_cast<float>(kernel_(levels.data(), right_levels[j].data()));
     }
   }
-  std::vector<float> gathered(right.size());
-  for (const std::vector<float>& projected : projected_) {
-    for (size_t j = 0; j < right.size(); ++j) gathered[j] = projected[right[j]];
-    for (size_t i = 0; i < left.size(); ++i) {
-      const float factor = projected[left[i]];
-      float* row = result.data() + i * right.size();
-      for (size_t j = 0; j < right.size(); ++j) row[j] -= factor * gathered[j];
+  const auto rows_of = [&](std::span<const size_t> places) {
+    Eigen::MatrixXf rows(static_cast<Eigen::Index>(places.size()), count());
+    for (size_t i = 0; i < places.size(); ++i) {
+      rows.row(static_cast<Eigen::Index>(i)) = projected().row(static_cast<Eigen::Index>(places[i]));
     }
-  }
+    return rows;
+  };
+  Eigen::Map<RowMajor>(result.data(), static_cast<Eigen::Index>(left.size()), static_cast<Eigen::Index>(right.size()))
+      .noalias() -= rows_of(left) * rows_of(right).transpose();
   return result;
 }
 

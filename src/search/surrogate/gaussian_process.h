@@ -6,6 +6,7 @@
 // Variances are relative to a common one, which `posterior` estimates (see fit_kernel.h).
 #pragma once
 
+#include <Eigen/Core>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,8 +28,8 @@ class GaussianProcess {
 
   // `levels` of the observed point, which need not be a candidate; `value` less its prior mean.
   void add(std::span<const uint16_t> levels, double value);
-  size_t size() const { return diagonal_.size(); }
-  size_t candidates() const { return explained_.size(); }
+  size_t size() const { return observed_.size(); }
+  size_t candidates() const { return static_cast<size_t>(explained_.size()); }
 
   Posterior posterior(double prior_scale) const;
   // As if other values had been observed: means of the candidates, and at the observed points themselves.
@@ -41,16 +42,21 @@ class GaussianProcess {
   double noise() const { return kernel_.noise(); }
 
  private:
-  std::vector<double> whiten(std::span<const double> values) const;
+  void reserve(Eigen::Index observations);
+  // The lower factor of the observations' covariance, and candidates' covariances with them, whitened by it.
+  const auto factor() const { return factor_.topLeftCorner(count(), count()).triangularView<Eigen::Lower>(); }
+  auto projected() const { return projected_.leftCols(count()); }
+  Eigen::Index count() const { return static_cast<Eigen::Index>(observed_.size()); }
+  Eigen::VectorXd whiten(std::span<const double> values) const;
   std::vector<uint16_t> candidate_levels(size_t candidate) const;
 
   LevelKernel kernel_;
   std::shared_ptr<const LevelColumns> candidates_;
   std::vector<std::vector<uint16_t>> observed_;
-  std::vector<std::vector<double>> factor_;    // rows of the lower factor without the diagonal
-  std::vector<double> diagonal_, white_;       // inverse factor times the values
-  std::vector<std::vector<float>> projected_;  // [observation, candidate]: inverse factor times cross-covariance
-  std::vector<float> prior_variance_, explained_, mean_;
+  Eigen::MatrixXd factor_;     // with room for more observations
+  Eigen::VectorXd white_;      // inverse factor times the values
+  Eigen::MatrixXf projected_;  // [candidate, observation]: inverse factor times cross-covariance
+  Eigen::VectorXf prior_variance_, explained_, mean_;
 };
 
 }  // namespace ridgeline::search

@@ -1,6 +1,6 @@
 #include "search/tune/acquisition.h"
 
-#include <algorithm>
+#include <Eigen/Cholesky>
 #include <cmath>
 
 #include "core/error.h"
@@ -20,23 +20,20 @@ double log_expected_improvement(double best, double mean, double deviation) {
          std::log1p(-3 / (z * z) + 15 / (z * z * z * z));
 }
 
-void condition_on_pending(std::vector<double> pending, std::vector<double> cross, double noise,
+void condition_on_pending(const std::vector<double>& pending, const std::vector<double>& cross, double noise,
                           std::vector<double>& variances) {
-  const size_t points = variances.size();
-  const size_t count = points == 0 ? 0 : cross.size() / points;
-  RIDGELINE_ASSERT(pending.size() == count * count && cross.size() == count * points);
-  // One pending point after the other, as a sweep of Gaussian elimination.
-  for (size_t q = 0; q < count; ++q) {
-    const double inverse = 1 / (std::max(pending[q * count + q], 0.0) + noise);
-    const double* row = cross.data() + q * points;
-    for (size_t i = 0; i < points; ++i) variances[i] -= row[i] * row[i] * inverse;
-    for (size_t later = q + 1; later < count; ++later) {
-      const double factor = pending[later * count + q] * inverse;
-      double* other = cross.data() + later * points;
-      for (size_t i = 0; i < points; ++i) other[i] -= factor * row[i];
-      for (size_t k = q + 1; k < count; ++k) pending[later * count + k] -= factor * pending[q * count + k];
-    }
-  }
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const auto points = static_cast<Eigen::Index>(variances.size());
+  const Eigen::Index count = points == 0 ? 0 : static_cast<Eigen::Index>(cross.size()) / points;
+  RIDGELINE_ASSERT(static_cast<Eigen::Index>(pending.size()) == count * count &&
+                   static_cast<Eigen::Index>(cross.size()) == count * points);
+  if (count == 0) return;
+  Eigen::MatrixXd own = Eigen::Map<const RowMajor>(pending.data(), count, count);
+  own.diagonal() = own.diagonal().cwiseMax(0.0).array() + noise;
+  const Eigen::LLT<Eigen::MatrixXd> factor(own);
+  if (factor.info() != Eigen::Success) return;
+  const Eigen::MatrixXd white = factor.matrixL().solve(Eigen::MatrixXd(Eigen::Map<const RowMajor>(cross.data(), count, points)));
+  Eigen::Map<Eigen::ArrayXd>(variances.data(), points) -= white.colwise().squaredNorm().transpose().array();
 }
 
 }  // namespace ridgeline::search

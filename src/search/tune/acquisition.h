@@ -11,7 +11,7 @@ double log_expected_improvement(double best, double mean, double deviation);
 // Variances of `count` points once others (pending) will have been observed where the posterior mean is: `covariance`
 // of the pending ones with each other [pending, pending] and with the points [pending, count], without noise;
 // `variances` [count] are updated.
-void condition_on_pending(std::vector<double> pending, std::vector<double> cross, double noise,
+void condition_on_pending(const std::vector<double>& pending, const std::vector<double>& cross, double noise,
                           std::vector<double>& variances);
 
 }  // namespace ridgeline::search

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <set>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -125,6 +126,32 @@ void require_few_levels(const Dimension& dimension) {
 std::map<std::string, int64_t> numbers_of(const Point& point) {
   std::map<std::string, int64_t> numbers;
   for (const Known& known : known_dimensions()) numbers[known.name] = known.number(point);
+  return numbers;
+}
+
+std::map<std::string, double> numbers_of_key(const std::string& key) {
+  std::map<std::string, double> numbers;
+  std::istringstream words(key);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string name = word.substr(0, equals), label = word.substr(equals + 1);
+    std::optional<double> number = as_number(label);
+    for (const Known& known : known_dimensions()) {
+      const auto found = std::find(known.labels.begin(), known.labels.end(), label);
+      if (known.name == name && found != known.labels.end()) number = found - known.labels.begin();
+    }
+    if (number) numbers[name] = *number;
+  }
+  const auto product = [&](std::initializer_list<const char*> names) {
+    double result = 1;
+    for (const char* name : names) result *= numbers.count(name) > 0 ? numbers.at(name) : 0;
+    return result;
+  };
+  if (const double ranks = product({"tensor", "pipeline"}); ranks > 0) numbers["data"] = product({"devices"}) / ranks;
+  if (const double samples = product({"data", "micro_batch"}); samples > 0) {
+    numbers["micro_batches"] = product({"global_batch"}) / samples;
+  }
   return numbers;
 }
 

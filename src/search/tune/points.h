@@ -71,4 +71,7 @@ class PointSet {
 // "recompute" (0 none, 1 selective, 2 full), "sequence_parallel" (0, 1), "schedule" (0 1f1b, 1 gpipe).
 std::map<std::string, int64_t> numbers_of(const Point& point);
 
+// The same of a point's key alone, also of a study that is gone; further columns whose values are no numbers are left out.
+std::map<std::string, double> numbers_of_key(const std::string& key);
+
 }  // namespace ridgeline::search
