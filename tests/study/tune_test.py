@@ -21,11 +21,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 DOCS = Path(__file__).parents[2] / "docs" / "tune.md"
 
 
-def document_sequence(folder):
-    config = subprocess.run([RIDGELINE, "config", "model.toml"], cwd=folder, capture_output=True, text=True)
-    return tomllib.loads(config.stdout)["model"]["sequence"]
-
-
 class Tune(StudyTest):
     def test_whole_study(self):
         study = self.write(trials=100, slots=4)  # more than there are: all are tried
@@ -158,13 +153,14 @@ class Tune(StudyTest):
             time.sleep(0.01)
         goals = ("--set", 'objective.goals=["joules_per_token"]', "--set", 'objective.energy="measured"')
         document = self.result(self.write(trials=4), *goals, "--set", 'executor.energy_counters=["energy_uj"]',
-                               FAKE_PAUSE="0.1")
+                               "--set", "executor.keep_folders=true", FAKE_PAUSE="0.1")
         watts = [run["watts"] for run in self.rows("select watts from runs where outcome = 'ok'")]
         self.assertTrue(all(35 < value < 65 for value in watts), watts)
         seconds = self.rows("select step_seconds, costs from runs join trials on trial = number "
                             "where runs.outcome = 'ok' and purpose = 'search'")[0]
         median = statistics.median(json.loads(seconds["step_seconds"])[1:])
-        tokens = 16 * document_sequence(self.folder)
+        config = tomllib.loads(next((self.folder / "study.runs").glob("*/trial.toml")).read_text())
+        tokens = config["strategy"]["global_batch"] * config["model"]["sequence"]
         self.assertAlmostEqual(json.loads(seconds["costs"])[0] * tokens / median, 50, delta=15)
         self.assertIsNotNone(document["best"])
         error = self.tune(self.write("none.toml"), *goals, "--set", 'executor.energy_counters=["no-file"]', code=2)[1]
