@@ -20,5 +20,6 @@ void add_validate_command(CLI::App& program, int& exit_code);
 void add_calibrate_command(CLI::App& program, int& exit_code);
 void add_data_command(CLI::App& program, int& exit_code);
 void add_checkpoint_command(CLI::App& program, int& exit_code);
+void add_doctor_command(CLI::App& program, int& exit_code);
 
 }  // namespace ridgeline::cli

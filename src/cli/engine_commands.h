@@ -8,5 +8,6 @@ namespace ridgeline::cli {
 
 int run_generate(const GenerateArguments& arguments);
 int run_evaluate(const EvaluateArguments& arguments);
+int run_doctor();  // prints what doctor/host.h reads
 
 }  // namespace ridgeline::cli

@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   EvaluateArguments evaluate_arguments;
   CLI::App* evaluate = program.add_subcommand("evaluate", "Be one rank of an evaluation");
   add_evaluate_arguments(*evaluate, evaluate_arguments);
+  CLI::App* doctor = program.add_subcommand("doctor", "Say what libtorch can use, as JSON");
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -44,6 +45,7 @@ int run(int argc, char** argv) {
   }
   if (generate->parsed()) return run_generate(generate_arguments);
   if (evaluate->parsed()) return run_evaluate(evaluate_arguments);
+  if (doctor->parsed()) return run_doctor();
   return run_train(train_arguments);
 }
 

@@ -44,6 +44,7 @@ int run(int argc, char** argv) {
   add_report_command(program, exit_code);
   add_explain_command(program, exit_code);
   add_config_command(program, exit_code);
+  add_doctor_command(program, exit_code);
   refuse_unknown_command(program, argc, argv);
   try {
     program.parse(argc, argv);
