@@ -15,6 +15,8 @@ void add_explain_command(CLI::App& program, int& exit_code);
 void add_config_command(CLI::App& program, int& exit_code);
 void add_plan_command(CLI::App& program, int& exit_code);
 void add_simulate_command(CLI::App& program, int& exit_code);
+void add_project_command(CLI::App& program, int& exit_code);
+void add_job_command(CLI::App& program, int& exit_code);
 void add_tune_command(CLI::App& program, int& exit_code);
 void add_validate_command(CLI::App& program, int& exit_code);
 void add_calibrate_command(CLI::App& program, int& exit_code);

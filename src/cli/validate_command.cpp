@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/guarded.h"
 #include "cli/print_json.h"
+#include "cli/validate_full_runs.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "simulate/measured_memory.h"
@@ -16,6 +17,7 @@ using nlohmann::json;
 
 struct Arguments {
   std::string measured;
+  std::string full_runs;
   std::string machine;
   bool wants_rows = false;
   bool wants_json = false;
@@ -121,6 +123,10 @@ int report(const Arguments& arguments, const std::vector<Row>& rows) {
 }
 
 int validate(const Arguments& arguments) {
+  if (arguments.measured.empty() == arguments.full_runs.empty()) {
+    throw InputError("validate: expected one of --measured and --full-runs");
+  }
+  if (!arguments.full_runs.empty()) return validate_full_runs(arguments.full_runs, arguments.wants_json);
   const simulate::Table table = simulate::read_table(arguments.measured);
   if (simulate::is_memory_table(table)) return report(arguments, simulate::validate_memory(table, arguments.machine));
   return report(arguments, simulate::validate_runs(simulate::measured_runs(table), arguments.machine));
@@ -131,12 +137,15 @@ int validate(const Arguments& arguments) {
 void add_validate_command(CLI::App& program, int& exit_code) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = program.add_subcommand("validate", "Compare predictions with recorded runs");
-  command->add_option("--measured", arguments->measured, "CSV of runs, columns as in validation/throughput.csv")
-      ->required();
+  command->add_option("--measured", arguments->measured, "CSV of runs, columns as in validation/throughput.csv");
+  command->add_option("--full-runs", arguments->full_runs,
+                      "CSV of whole trainings, columns as in validation/full_runs.csv");
   command->add_option("--machine", arguments->machine, "machine of all rows; else the one that each row names");
   command->add_flag("--rows", arguments->wants_rows, "each run, not the sources alone");
   command->add_flag("--json", arguments->wants_json, "print one JSON document");
-  command->footer("Example:\n  ridgeline validate --measured validation/throughput.csv --rows");
+  command->footer(
+      "Examples:\n  ridgeline validate --measured validation/throughput.csv --rows\n"
+      "  ridgeline validate --full-runs validation/full_runs.csv");
   command->callback([arguments, &exit_code] { exit_code = validate(*arguments); });
 }
 

@@ -94,6 +94,10 @@ std::string to_json_line(const StepMetrics& metrics) {
   put(object, "hfu", metrics.hfu);
   object["peak_memory"] = metrics.peak_memory;
   put(object, "validation_loss", metrics.validation_loss);
+  put(object, "start_seconds", metrics.start_seconds);
+  put(object, "evaluation_seconds", metrics.evaluation_seconds);
+  put(object, "save_seconds", metrics.save_seconds);
+  put(object, "pause_seconds", metrics.pause_seconds);
   put(object, "loss_scale", metrics.loss_scale);
   if (metrics.skipped) object["skipped"] = true;
   return object.dump();
@@ -117,6 +121,10 @@ StepMetrics parse_metrics(std::string_view line, const std::string& where) {
   get(object, where, "hfu", metrics.hfu);
   get(object, where, "peak_memory", metrics.peak_memory);
   get(object, where, "validation_loss", metrics.validation_loss);
+  get(object, where, "start_seconds", metrics.start_seconds);
+  get(object, where, "evaluation_seconds", metrics.evaluation_seconds);
+  get(object, where, "save_seconds", metrics.save_seconds);
+  get(object, where, "pause_seconds", metrics.pause_seconds);
   get(object, where, "loss_scale", metrics.loss_scale);
   get(object, where, "skipped", metrics.skipped);
   return metrics;

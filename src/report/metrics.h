@@ -29,6 +29,11 @@ struct StepMetrics {
   std::optional<double> hfu;
   int64_t peak_memory = 0;                // bytes of the fullest device
   std::optional<double> validation_loss;  // on steps that evaluated
+  // Wall seconds beside the steps, all on the slowest rank's clock or close to it:
+  std::optional<double> start_seconds;       // on the first step of a start: from the process's to the step's begin
+  std::optional<double> evaluation_seconds;  // on steps that evaluated
+  std::optional<double> save_seconds;        // of a checkpoint between the step before and this one
+  std::optional<double> pause_seconds;       // from the step before's end to this one's begin, whatever went on
   std::optional<double> loss_scale;       // fp16
   bool skipped = false;                   // fp16 overflow: the parameters were not changed; left out where false
 };

@@ -50,7 +50,7 @@ constexpr int64_t kUsualVocabulary = 50304;
 void settle(MeasuredRun& run) {
   if (!run.why_not.empty()) return;
   if (run.step_seconds <= 0) {
-    run.why_not = "neither step time nor tokens a second is known";
+    run.why_not = kTimeNotKnown;
     return;
   }
   try {

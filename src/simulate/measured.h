@@ -19,6 +19,9 @@
 
 namespace ridgeline::simulate {
 
+// The why_not of a row that can be predicted and compared with nothing; its `data` is not derived.
+inline constexpr const char* kTimeNotKnown = "neither step time nor tokens a second is known";
+
 struct MeasuredRun {
   std::string source;
   std::string label;    // "runs.csv:12 GPT-175B"

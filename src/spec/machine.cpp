@@ -96,6 +96,7 @@ void bind_software(Schema& schema, Machine& machine) {
 Schema& bind(Schema& schema, Machine& machine) {
   bind_hardware(schema, machine);
   bind_software(schema, machine);
+  bind_operation(schema, machine.power, machine.operation, machine.site);
   return schema;
 }
 
@@ -126,6 +127,7 @@ void check(const Machine& machine, const std::string& file) {
     throw InputError("{}: reserve.slack_high = {}: expected at least reserve.slack_low = {}", file,
                      machine.reserve.slack_high, machine.reserve.slack_low);
   }
+  check(machine.site, file);
 }
 
 std::vector<Path> folders() {

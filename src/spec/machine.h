@@ -1,8 +1,8 @@
 // Machine: what a planner must know of a computer and of the software that runs on it, as plain data.
 //
 // The tables [machine], [device], [links] say what the hardware is; [stack] what programs reach on it (efficiencies,
-// latencies, overheads). Constants belong to a machine and to a software stack on it, never to a model or a strategy.
-// Two systems of equal hardware differ in [stack] alone: `machine.base` names the file that the rest is taken from.
+// latencies, overheads); [power], [operation] and [site] what a whole training meets (spec/machine_operation.h).
+// Constants belong to a machine and to a software stack on it, never to a model or a strategy. Two systems of equal hardware differ in [stack] alone: `machine.base` names the file that the rest is taken from.
 //
 // Units are in the names; GB is 1e9 bytes, GiB 2^30, bandwidths are per direction. A file is read strictly: an unknown
 // key, a value out of range (most often a wrong unit) or a missing figure is an InputError with file, line and key.
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "spec/machine_operation.h"
 #include "spec/shape_rates.h"
 #include "spec/train.h"
 
@@ -86,6 +87,9 @@ struct Machine {
   StackFacts stack;
   ReserveFacts reserve;
   ShapeRates shapes;  // [shapes]
+  PowerFacts power;
+  OperationFacts operation;
+  SiteFacts site;
 
   double peak_flops(Precision compute) const;
   double node_network_gb_per_s() const { return static_cast<double>(links.nics) * links.nic_gb_per_s; }
