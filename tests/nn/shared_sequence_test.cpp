@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/random.h"
 #include "mesh/ranks.h"
 #include "nn/attention_plain.h"
 #include "nn/head_exchange.h"
