@@ -84,12 +84,11 @@ TEST(Evaluator, MemoryIsThatOfTheExactAccount) {
 TEST(Evaluator, SharingSequencesDividesActivationsAndCostsMessages) {
   spec::ModelSpec model = spec::model_preset("gpt-22b");
   model.sequence = 65536;
-  Evaluator evaluator(model, frontier(), cost::recipe("ridgeline"), spec::Precision::bf16);
   const auto predict = [&](int64_t context, spec::ContextKind kind, double network) {
-    spec::Strategy strategy = strategy_of(model, 8, 1, 8, 4);
+    spec::Strategy strategy = strategy_of(model, 4, 1, 4, 4);
     strategy.context = context;
     strategy.context_kind = kind;
-    spec::derive_data(strategy, model, 8 * context);
+    spec::derive_data(strategy, model, 4 * context);
     spec::Machine machine = frontier();
     machine.stack.network_efficiency *= network;
     return Evaluator(model, machine, cost::recipe("ridgeline"), spec::Precision::bf16).predict(strategy);
