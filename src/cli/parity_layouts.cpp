@@ -75,7 +75,7 @@ ParityLayout parse_layout(const std::string& text, const TrainArguments& base) {
   arguments.sets.insert(arguments.sets.end(), layout.sets.begin(), layout.sets.end());
   try {
     const spec::Strategy strategy = spec::load_train_spec(arguments.config, arguments.sets).spec.strategy;
-    const int64_t ranks = strategy.tensor * strategy.pipeline * data;
+    const int64_t ranks = strategy.tensor * strategy.context * strategy.pipeline * data;
     if (ranks > 4096) throw InputError("{} ranks are more than one machine runs; expected at most 4096", ranks);
     layout.ranks = static_cast<int>(ranks);
     load(arguments, layout.ranks);

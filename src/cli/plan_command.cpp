@@ -126,7 +126,7 @@ std::vector<Point> curve_of(const PlanArguments& arguments, const PlanQuestion& 
   std::vector<Point> points;
   int64_t considered = 0;
   for (int64_t nodes = 1; nodes <= most_nodes; nodes *= 2) {
-    const search::Space space = space_of(arguments, nodes * question.machine.devices_per_node);
+    const search::Space space = space_of(arguments, question.train.model, nodes * question.machine.devices_per_node);
     search::Ranking ranking = search::rank(question.evaluator, space, 1);
     considered += ranking.considered;
     if (!ranking.best.empty()) points.push_back({nodes, std::move(ranking.best.front())});
@@ -191,6 +191,10 @@ void add_plan_command(CLI::App& program, int& exit_code) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   command->add_option("--sequence", arguments->sequence, "tokens of a sample; else the model's")
       ->check(CLI::Range(int64_t{1}, int64_t{100'000'000}));
+  command
+      ->add_option("--context", arguments->context,
+                   "ranks that may share a sequence, at most; else 16 from 32768 tokens on, and 1 below")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   command->add_option("--top", arguments->top, "how many strategies to show")->check(CLI::Range(1, 10000));
   command->add_option("--write", arguments->write, "write the best strategy as a config for `train`");
   command->add_flag("--trainable", arguments->only_trainable, "refuse a model that `train` does not run yet");

@@ -11,6 +11,10 @@
 namespace ridgeline::cli {
 namespace {
 
+// Tokens of a sample from which on ranks may share it without being asked for: below, other axes divide as well and
+// send less.
+constexpr int64_t kLongSequence = 32768;
+
 // The fastest that fits, if any.
 std::optional<simulate::Prediction> fastest(const simulate::Evaluator& evaluator, const search::Space& space) {
   const search::Ranking ranking = search::rank(evaluator, space, 1);
@@ -23,7 +27,7 @@ std::optional<Change> more_devices(const PlanQuestion& question, const PlanArgum
   for (const int64_t factor : {2, 3, 4, 6, 8, 12, 16, 24, 32, 64}) {
     const int64_t more = devices * factor;
     if (machine.nodes > 0 && more > machine.nodes * machine.devices_per_node) break;
-    if (const auto best = fastest(question.evaluator, space_of(arguments, more))) {
+    if (const auto best = fastest(question.evaluator, space_of(arguments, question.train.model, more))) {
       return Change{fmt::format("devices {} -> {}", devices, more), more, 0, *best};
     }
   }
@@ -36,7 +40,7 @@ std::optional<Change> shorter_sequence(const PlanQuestion& question, const PlanA
   for (model.sequence /= 2; model.sequence >= 256; model.sequence /= 2) {
     const simulate::Evaluator evaluator(model, question.machine, question.evaluator.recipe(),
                                         question.evaluator.compute());
-    if (const auto best = fastest(evaluator, space_of(arguments, devices))) {
+    if (const auto best = fastest(evaluator, space_of(arguments, model, devices))) {
       return Change{fmt::format("sequence {} -> {}", whole, model.sequence), 0, model.sequence, *best};
     }
   }
@@ -55,12 +59,15 @@ PlanQuestion question_of(const PlanArguments& arguments) {
           simulate::Evaluator(train.model, machine, arguments.machine.recipe(), train.precision.compute)};
 }
 
-search::Space space_of(const PlanArguments& arguments, int64_t devices) {
-  return {.devices = devices, .global_batch = arguments.global_batch};
+search::Space space_of(const PlanArguments& arguments, const spec::ModelSpec& model, int64_t devices) {
+  const int64_t unasked = model.sequence >= kLongSequence ? 16 : 1;
+  return {.devices = devices,
+          .global_batch = arguments.global_batch,
+          .most_context = arguments.context > 0 ? arguments.context : unasked};
 }
 
 search::Ranking rank(const PlanQuestion& question, const PlanArguments& arguments, int64_t devices, size_t keep) {
-  search::Ranking ranking = search::rank(question.evaluator, space_of(arguments, devices), keep);
+  search::Ranking ranking = search::rank(question.evaluator, space_of(arguments, question.train.model, devices), keep);
   if (ranking.considered > 0) return ranking;
   throw InputError(
       "--global-batch {}: no strategy of {} devices divides it; data * micro-batch must, where data = devices / (tensor "

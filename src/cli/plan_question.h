@@ -15,6 +15,7 @@ struct PlanArguments {
   MachineArguments machine;
   int64_t global_batch = 0;
   int64_t sequence = 0;
+  int64_t context = 0;  // most ranks that may share a sequence; 0: as the sequence is long
   size_t top = 10;
   std::string write;
   bool only_trainable = false;
@@ -30,7 +31,7 @@ struct PlanQuestion {
 // Throws InputError for input that is wrong, and with --trainable for a model that `train` does not know.
 PlanQuestion question_of(const PlanArguments& arguments);
 
-search::Space space_of(const PlanArguments& arguments, int64_t devices);
+search::Space space_of(const PlanArguments& arguments, const spec::ModelSpec& model, int64_t devices);
 
 // Throws InputError where no strategy of so many devices is legal at all.
 search::Ranking rank(const PlanQuestion& question, const PlanArguments& arguments, int64_t devices, size_t keep);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "core/text.h"
 
 namespace ridgeline::cli {
@@ -23,7 +25,7 @@ json to_json(const spec::Strategy& strategy) {
                    {"pipeline", strategy.pipeline},
                    {"virtual_pipeline", strategy.virtual_pipeline},
                    {"data", strategy.data},
-                   {"context", 1},
+                   {"context", strategy.context},
                    {"expert", 1},
                    {"zero_stage", strategy.zero_stage},
                    {"shard_group", strategy.shard_group},
@@ -33,6 +35,7 @@ json to_json(const spec::Strategy& strategy) {
                    {"recompute", to_string(strategy.recompute)},
                    {"sequence_parallel", strategy.sequence_parallel},
                    {"schedule", schedule_name(strategy)}};
+  if (strategy.context > 1) document["context_kind"] = to_string(strategy.context_kind);
   if (!strategy.stage_layers.empty()) document["stage_layers"] = strategy.stage_layers;
   return document;
 }
@@ -64,15 +67,18 @@ json to_json(const simulate::Prediction& prediction) {
             {"tensor_comm", time.tensor_comm},
             {"pipeline_comm", time.pipeline_comm},
             {"data_comm", time.data_comm},
-            {"context_comm", 0.0},
+            {"context_comm", time.context_comm},
             {"expert_comm", 0.0},
             {"bubble", time.bubble},
             {"optimizer", time.optimizer}}}};
 }
 
 std::string describe(const spec::Strategy& strategy) {
-  std::string text = fmt::format("tensor {} x pipeline {} x data {}, micro-batch {}", strategy.tensor,
-                                 strategy.pipeline, strategy.data, strategy.micro_batch);
+  std::string text = fmt::format("tensor {}", strategy.tensor);
+  if (strategy.context > 1)
+    text += fmt::format(" x context {} ({})", strategy.context, to_string(strategy.context_kind));
+  text +=
+      fmt::format(" x pipeline {} x data {}, micro-batch {}", strategy.pipeline, strategy.data, strategy.micro_batch);
   if (is_interleaved(strategy)) text += fmt::format(", {} chunks a stage", strategy.virtual_pipeline);
   if (strategy.pipeline > 1 && strategy.schedule != spec::ScheduleKind::one_f_one_b) {
     text += ", " + to_string(strategy.schedule);
@@ -80,23 +86,23 @@ std::string describe(const spec::Strategy& strategy) {
   text += fmt::format(", recompute {}", to_string(strategy.recompute));
   if (strategy.sequence_parallel) text += ", sequence parallel";
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO-{}", strategy.zero_stage);
-  if (strategy.shards() < strategy.data) text += fmt::format(" over {} ranks each", strategy.shards());
+  if (strategy.shards() < strategy.copies()) text += fmt::format(" over {} ranks each", strategy.shards());
   if (strategy.offload_optimizer) text += ", optimizer in host memory";
   return text;
 }
 
 std::string prediction_header() {
   return fmt::format(
-      "{:>3} {:>4} {:>5} {:>3} {:>13} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n", "TP",
-      "PP", "DP", "VP", "schedule", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU", "HFU",
-      "memory", "at worst", "verdict");
+      "{:>3} {:>3} {:>4} {:>5} {:>3} {:>13} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n",
+      "TP", "CP", "PP", "DP", "VP", "schedule", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU",
+      "HFU", "memory", "at worst", "verdict");
 }
 
 std::string prediction_line(const simulate::Prediction& prediction) {
   const spec::Strategy& strategy = prediction.strategy;
   return fmt::format(
-      "{:3} {:4} {:5} {:3} {:>13} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
-      strategy.tensor, strategy.pipeline, strategy.data, strategy.virtual_pipeline,
+      "{:3} {:3} {:4} {:5} {:3} {:>13} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
+      strategy.tensor, strategy.context, strategy.pipeline, strategy.data, strategy.virtual_pipeline,
       strategy.pipeline == 1 ? "-" : schedule_name(strategy), strategy.micro_batch, to_string(strategy.recompute),
       strategy.sequence_parallel ? "yes" : "no", strategy.zero_stage, format_duration(prediction.step_seconds),
       format_count(prediction.tokens_per_second), prediction.tflops_per_device, 100 * prediction.mfu,
@@ -106,9 +112,10 @@ std::string prediction_line(const simulate::Prediction& prediction) {
 
 std::string time_table(const simulate::Prediction& prediction) {
   const simulate::StepTime& time = prediction.time;
-  const std::pair<const char*, double> parts[] = {
+  std::vector<std::pair<const char*, double>> parts = {
       {"compute", time.compute}, {"tensor axis", time.tensor_comm}, {"stage messages", time.pipeline_comm},
       {"bubble", time.bubble},   {"data axis", time.data_comm},     {"optimizer", time.optimizer}};
+  if (prediction.strategy.context > 1) parts.insert(parts.begin() + 2, {"context axis", time.context_comm});
   std::string text;
   for (const auto& [name, seconds] : parts) {
     text += fmt::format("  {:16} {:>10}  {:5.1f} %\n", name, format_duration(seconds),

@@ -38,7 +38,7 @@ spec::Strategy strategy_of(const Arguments& arguments, AnyConfig& config, int64_
   }
   spec::Strategy& strategy = config.train.spec.strategy;
   const int64_t known = devices > 0 ? devices : config.devices;
-  const int64_t ranks = known > 0 ? known : strategy.tensor * strategy.pipeline;
+  const int64_t ranks = known > 0 ? known : strategy.tensor * strategy.context * strategy.pipeline;
   config.train.sources.located([&] { spec::derive_data(strategy, config.train.spec.model, ranks); });
   return strategy;
 }

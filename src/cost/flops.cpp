@@ -96,7 +96,8 @@ PassFlops device_flops(const spec::ModelSpec& model, const spec::Strategy& strat
   for (const spec::Range& chunk : stages[stage]) {
     for (int64_t unit = chunk.begin; unit < chunk.end; ++unit) {
       for (const Product& product : unit_products(model, unit)) {
-        const double share = tensor_share(product, strategy, tensor_rank) * static_cast<double>(strategy.micro_batch);
+        const double share = tensor_share(product, strategy, tensor_rank) * static_cast<double>(strategy.micro_batch) /
+                             static_cast<double>(strategy.context);
         total += passes(product.forward_flops * share, recomputed(model, strategy.recompute, unit));
       }
     }

@@ -13,6 +13,8 @@
 // q. A gated MLP takes 6 s h f; of E experts of width e a token takes n and the shared ones of width d, with a router:
 // 2 s h E + 6 s h (n e + d). Rotary positions count nothing. Without sequence parallelism every rank of the tensor axis
 // repeats the router, which is counted once.
+// The ranks of a context axis share all of it evenly: a ring leaves out the blocks that no query sees, and as causal
+// attention counts in full, each block that is seen whole counts twice.
 // With f = 4 h a step with full recomputation is 96 B s L h^2 (1 + s / 6h + V / 16 L h): Narayanan et al. 2021
 // (arXiv 2104.04473, appendix), which Dash et al. 2023 use too. Without recomputation ours is
 // 72 B s L h^2 (1 + s / 6h + V / 12 L h), where Dash et al. keep V / 16 L h: that counts 4.5 B s h V for the logits,
@@ -52,8 +54,8 @@ struct PassFlops {
 // One sample through one unit, over the whole tensor axis.
 PassFlops unit_flops(const spec::ModelSpec& model, spec::Recompute recompute, int64_t unit);
 
-// One micro-batch on one device: the units of `stage`, the shares of `tensor_rank`. All backward work is counted as
-// backward, also that of the logits, which the head does in its forward.
+// One micro-batch on one device: the units of `stage`, the shares of `tensor_rank` and of a rank of the context axis.
+// All backward work is counted as backward, also that of the logits, which the head does in its forward.
 PassFlops device_flops(const spec::ModelSpec& model, const spec::Strategy& strategy, int64_t stage,
                        int64_t tensor_rank);
 

@@ -1,5 +1,7 @@
 #include "cost/kernels.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "spec/parameters.h"
 
@@ -18,7 +20,7 @@ class UnitWriter {
         shares_(shares),
         recipe_(recipe),
         element_(compute == spec::Precision::fp32 ? 4 : 2),
-        rows_(strategy.micro_batch * model.sequence),
+        rows_(strategy.held_rows(model)),
         stream_rows_(LocalShares::stream_rows(model, strategy)),
         repeats_layer_(strategy.recompute == spec::Recompute::full) {}
 
@@ -39,6 +41,7 @@ class UnitWriter {
     const int64_t query = shares_.query_width, heads = query / model_.head_size();
     product(rows_, model_.hidden, query + 2 * shares_.key_width);
     recipe_.fused_attention ? fused_attention(heads) : plain_attention(heads);
+    context_messages();
     product(rows_, query, model_.hidden);
     leave_branch();
     name_part("attention");
@@ -138,8 +141,37 @@ class UnitWriter {
     if (strategy_.sequence_parallel) tensor_message(work_.backward, MessageKind::all_gather);
   }
 
+  // What goes over the context axis around attention.
+  void context_messages() {
+    const int64_t context = strategy_.context;
+    if (context == 1) return;
+    const double rows = static_cast<double>(rows_);
+    const auto add = [&](Work& work, MessageKind kind, double bytes, bool hidden) {
+      work.context.push_back({kind, bytes, hidden});
+      if (&work == &work_.forward && repeats_layer_) work_.recompute.context.push_back({kind, bytes, hidden});
+    };
+    if (strategy_.context_kind == spec::ContextKind::ring) {
+      const double keys_and_values = 2 * rows * static_cast<double>(shares_.key_width);
+      for (int64_t step = 1; step < context; ++step) {
+        add(work_.forward, MessageKind::shift, keys_and_values * element_, true);
+        add(work_.backward, MessageKind::shift, keys_and_values * element_, true);
+        add(work_.backward, MessageKind::shift, keys_and_values * fp32_bytes, true);
+      }
+      return;
+    }
+    const int64_t key_heads = std::max(shares_.key_width / model_.head_size(), context);
+    const auto width = static_cast<double>(shares_.query_width + 2 * key_heads * model_.head_size());
+    for (Work* work : {&work_.forward, &work_.backward}) {
+      add(*work, MessageKind::all_to_all, rows * width * element_, false);
+      add(*work, MessageKind::all_to_all, rows * static_cast<double>(shares_.query_width) * element_, false);
+      // Into the order that attention reads, and back.
+      pass(*work, 4 * rows * (width + static_cast<double>(shares_.query_width)) * element_);
+    }
+  }
+
   void fused_attention(int64_t heads) {
-    const double scores = static_cast<double>(strategy_.micro_batch * heads) * square(model_.sequence);
+    const double scores = static_cast<double>(strategy_.micro_batch * heads) * square(model_.sequence) /
+                          static_cast<double>(strategy_.context);
     const double flops = 4 * scores * static_cast<double>(model_.head_size());
     forward({KernelKind::attention, 1, 0, 0, 0, flops, 0});
     // Five products in place of two: scores again, and the gradients of value, scores, query and key.
@@ -149,25 +181,26 @@ class UnitWriter {
   void plain_attention(int64_t heads) {
     const int64_t batch = strategy_.micro_batch * heads;
     const int64_t s = model_.sequence, d = model_.head_size();
-    const double scores = static_cast<double>(batch) * square(s);
+    const int64_t q = strategy_.held_sequence(model_);
+    const double scores = static_cast<double>(batch) * static_cast<double>(q) * static_cast<double>(s);
     const bool drops = model_.attention_dropout > 0;
     const bool repeats_core = strategy_.recompute == spec::Recompute::selective && recipe_.selective_is_attention;
-    const Kernel core[] = {{KernelKind::product, batch, s, s, d, 0, 0},
+    const Kernel core[] = {{KernelKind::product, batch, q, s, d, 0, 0},
                            {KernelKind::pass, 1, 0, 0, 0, 0, scores * 2 * element_},
                            {KernelKind::pass, 1, 0, 0, 0, 0, drops ? scores * (2 * element_ + 1) : 0},
-                           {KernelKind::product, batch, s, d, s, 0, 0}};
+                           {KernelKind::product, batch, q, d, s, 0, 0}};
     for (const Kernel& kernel : core) {
       if (kernel.kind == KernelKind::pass && kernel.bytes <= 0) continue;
       forward(kernel);
       if (repeats_core) work_.recompute.kernels.push_back(kernel);
     }
     std::vector<Kernel>& back = work_.backward.kernels;
-    back.push_back({KernelKind::product, batch, s, s, d, 0, 0});  // gradient of the weights
-    back.push_back({KernelKind::product, batch, s, d, s, 0, 0});  // of value
+    back.push_back({KernelKind::product, batch, q, s, d, 0, 0});  // gradient of the weights
+    back.push_back({KernelKind::product, batch, s, d, q, 0, 0});  // of value
     if (drops) back.push_back({KernelKind::pass, 1, 0, 0, 0, 0, scores * (2 * element_ + 1)});
     back.push_back({KernelKind::pass, 1, 0, 0, 0, 0, scores * 3 * element_});
-    back.push_back({KernelKind::product, batch, s, d, s, 0, 0});  // of query
-    back.push_back({KernelKind::product, batch, s, d, s, 0, 0});  // of key
+    back.push_back({KernelKind::product, batch, q, d, s, 0, 0});  // of query
+    back.push_back({KernelKind::product, batch, s, d, q, 0, 0});  // of key
   }
 
   void mlp(int64_t rows, int64_t width, int64_t batch) {

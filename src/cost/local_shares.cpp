@@ -32,7 +32,7 @@ void add_width(LocalShares& shares, const std::string& name, const std::vector<i
 }  // namespace
 
 int64_t LocalShares::stream_rows(const spec::ModelSpec& model, const spec::Strategy& strategy) {
-  const std::vector<int64_t> stream = {strategy.micro_batch * model.sequence, model.hidden};
+  const std::vector<int64_t> stream = {strategy.held_rows(model), model.hidden};
   return spec::local_box(stream, spec::residual_placement(strategy), strategy.tensor, 0).extent[0];
 }
 

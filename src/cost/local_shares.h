@@ -26,7 +26,7 @@ struct LocalShares {
   int64_t shared_width = 0;
   int64_t vocabulary = 0;
 
-  // Rows of the residual stream of `micro_batch` samples (spec::residual_placement).
+  // Rows of the residual stream of a micro-batch (spec::residual_placement).
   static int64_t stream_rows(const spec::ModelSpec& model, const spec::Strategy& strategy);
 };
 

@@ -51,7 +51,8 @@ class Account {
     }
     memory.buffers = layout.working_elements() * (fp32_bytes + (strategy_.shards_values() ? compute_bytes : 0));
     constexpr int64_t token_bytes = 8;
-    const int64_t tokens = 2 * token_bytes * strategy_.micro_batch * model_.sequence;  // those read, those to predict
+    // Those read, those to predict, and where ranks share a sequence their places in it.
+    const int64_t tokens = (strategy_.context > 1 ? 3 : 2) * token_bytes * strategy_.held_rows(model_);
     std::vector<schedule::Kept> of_chunk, with_tokens;
     for (const spec::Range& chunk : stages_[stage]) {
       of_chunk.push_back({kept(chunk, tensor_rank), deferred(chunk, tensor_rank)});
@@ -128,8 +129,8 @@ class Account {
 
 int64_t boundary_bytes(const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
                        int64_t tensor_rank) {
-  const spec::Box box = spec::local_box({strategy.micro_batch * model.sequence, model.hidden},
-                                        spec::residual_placement(strategy), strategy.tensor, tensor_rank);
+  const spec::Box box = spec::local_box({strategy.held_rows(model), model.hidden}, spec::residual_placement(strategy),
+                                        strategy.tensor, tensor_rank);
   return box.elements() * element_bytes(Element::compute, compute);
 }
 

@@ -11,7 +11,8 @@
 //   messages     tensors between stages: a receive posted for each peer, the last ones sent to each, one that is to be
 //                sent; and the tokens of the micro-batches in flight
 // With strategy.offload_optimizer masters (in fp32 too) and moments lie in host memory.
-// ZeRO-1 divides the optimizer state by strategy.shards(), ZeRO-2 the gradients too, ZeRO-3 all three.
+// ZeRO-1 divides the optimizer state by strategy.shards(), ZeRO-2 the gradients too, ZeRO-3 all three. The context axis
+// divides rows: activations and messages.
 // Parameters are counted in the flat buffers that the trainer allocates (spec/flat_layout.h), padding included.
 //
 // Not counted: what lives only inside one action (logits of a chunk, gradients on their way through a layer), and the

@@ -1,5 +1,7 @@
 #include "cost/saved_tensors.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "spec/parameters.h"
 
@@ -15,8 +17,9 @@ class Table {
   Table(const spec::ModelSpec& model, const spec::Strategy& strategy)
       : model_(model),
         residual_(spec::residual_placement(strategy)),
+        strategy_(strategy),
         micro_batch_(strategy.micro_batch),
-        rows_(strategy.micro_batch * model.sequence) {}
+        rows_(strategy.held_rows(model)) {}
 
   std::vector<SavedTensor> layer() {
     norm("attention", Recompute::full, Recompute::selective);
@@ -95,8 +98,28 @@ class Table {
     add(part, "norm rstd", {rows_}, residual_, statistics, Element::fp32);
   }
 
+  bool exchanges_heads() const {
+    return strategy_.context > 1 && strategy_.context_kind == spec::ContextKind::all_to_all;
+  }
+
+  // With heads shared out among the ranks of the context axis: what attention worked on, and what it gave as rows.
+  void exchanged_attention() {
+    const char* part = "attention";
+    const int64_t context = strategy_.context, tensor = strategy_.tensor, sequence = model_.sequence;
+    const int64_t heads = model_.heads / context;
+    const int64_t key_heads = std::max(model_.key_heads() / tensor, context) / context * tensor;
+    if (model_.qk_norm) qk_norm();
+    add(part, "exchanged qkv", {micro_batch_, sequence, heads + 2 * key_heads, model_.head_size()}, Placement::shard(2),
+        Recompute::selective);
+    add(part, "attention output", {micro_batch_, heads, sequence, model_.head_size()}, Placement::shard(1),
+        Recompute::selective);
+    add(part, "log-sum-exp", {micro_batch_, heads, sequence}, Placement::shard(1), Recompute::selective, Element::fp32);
+    add(part, "attention rows", {rows_, model_.query_width()}, Placement::shard(1), Recompute::selective);
+  }
+
   void attention() {
     const char* part = "attention";
+    if (exchanges_heads()) return exchanged_attention();
     if (model_.fused_qkv()) {
       add(part, "qkv", {rows_, 3, model_.hidden}, Placement::shard(2), Recompute::selective);
     } else {
@@ -107,7 +130,7 @@ class Table {
       add(part, "value", {rows_, model_.key_width()}, Placement::shard(1), Recompute::selective);
     }
     if (model_.qk_norm) qk_norm();
-    const int64_t heads = model_.heads, sequence = model_.sequence;
+    const int64_t heads = model_.heads, sequence = strategy_.held_sequence(model_);
     add(part, "attention output", {micro_batch_, heads, sequence, model_.head_size()}, Placement::shard(1),
         Recompute::selective);
     add(part, "log-sum-exp", {micro_batch_, heads, sequence}, Placement::shard(1), Recompute::selective, Element::fp32);
@@ -143,6 +166,7 @@ class Table {
 
   const spec::ModelSpec& model_;
   Placement residual_;
+  const spec::Strategy& strategy_;
   int64_t micro_batch_;
   int64_t rows_;
   std::vector<SavedTensor> list_;

@@ -3,9 +3,10 @@
 // report, the planner and the tests share it; nn's saved records visit their tensors under the same names in the same
 // order.
 //
-// Rows are the tokens of the micro-batch, sample after sample. Not listed: the tokens and targets themselves (they
-// belong to the micro-batch), dropout masks (they are counters, never stored), and a few bytes of device kernels'
-// random state. Experts, which the trainer does not run yet, are counted as it would keep them, with routing that is even.
+// Rows are the tokens of the micro-batch that a rank of the context axis holds, sample after sample. Not listed: the
+// tokens and targets themselves (they belong to the micro-batch), dropout masks (they are counters, never stored), and
+// a few bytes of device kernels' random state. Experts, which the trainer does not run yet, are counted as it would
+// keep them, with routing that is even.
 #pragma once
 
 #include <cstdint>

@@ -32,21 +32,28 @@ void add(Traffic& traffic, const std::vector<Message>& messages, int64_t times) 
       case MessageKind::reduce_scatter:
         traffic.reduce_scatter += bytes;
         break;
-      default:
-        throw InternalError("a unit's message of kind {} is not counted", static_cast<int>(message.kind));
+      case MessageKind::all_to_all:
+        traffic.all_to_all += bytes;
+        break;
+      case MessageKind::shift:
+        traffic.shift += bytes;
+        break;
+      case MessageKind::send:
+        throw InternalError("a unit does not send");
     }
   }
 }
 
 // Every micro-batch goes through every unit once each way.
-void add_units(Traffic& tensor, const spec::ModelSpec& model, const spec::Strategy& strategy, spec::Precision compute,
-               const spec::StageUnits& held) {
+void add_units(StepTraffic& traffic, const spec::ModelSpec& model, const spec::Strategy& strategy,
+               spec::Precision compute, const spec::StageUnits& held) {
   const LocalShares shares = local_shares(model, strategy.tensor);
   for (const spec::Range& units : held) {
     for (int64_t unit = units.begin; unit < units.end; ++unit) {
       const UnitWork work = unit_kernels(model, strategy, shares, compute, Recipe{}, unit);
       for (const Work* pass : {&work.forward, &work.backward, &work.recompute}) {
-        add(tensor, pass->messages, strategy.micro_batches());
+        add(traffic.tensor, pass->messages, strategy.micro_batches());
+        add(traffic.context, pass->context, strategy.micro_batches());
       }
     }
   }
@@ -58,7 +65,7 @@ StepTraffic step_traffic(const spec::ModelSpec& model, const spec::Strategy& str
                          int64_t stage, int64_t tensor_rank) {
   const std::vector<spec::StageUnits> held = held_units(model, strategy);
   StepTraffic traffic;
-  add_units(traffic.tensor, model, strategy, compute, held.at(stage));
+  add_units(traffic, model, strategy, compute, held.at(stage));
 
   const schedule::Schedule schedule = step_schedule(model, strategy);
   const int64_t message = boundary_bytes(model, strategy, compute, tensor_rank);
@@ -76,11 +83,11 @@ StepTraffic step_traffic(const spec::ModelSpec& model, const spec::Strategy& str
     if (bucket.tensor_partial) traffic.tensor.all_reduce += reduced;
     if (bucket.tied) traffic.tied.all_reduce += reduced;
     if (!strategy.shards_optimizer()) {
-      if (strategy.data > 1) traffic.data.all_reduce += gradients;
+      if (strategy.copies() > 1) traffic.data.all_reduce += gradients;
       continue;
     }
     if (!layout.by_units()) traffic.data.reduce_scatter += gradients;
-    if (strategy.shards() < strategy.data) traffic.data.all_reduce += reduced;
+    if (strategy.shards() < strategy.copies()) traffic.data.all_reduce += reduced;
     if (!strategy.shards_values()) {
       traffic.data.all_gather += bucket.range.size() * element_bytes(Element::compute, compute);
     }

@@ -4,6 +4,7 @@
 //   tensor    what units move in each pass (cost/kernels.h), and gradients that are partial on the axis
 //   pipeline  activations and gradients between stages, by the schedule's own lists
 //   tied      gradients of the embedding that two stages share
+//   context   keys, values and their gradients on a ring; with all_to_all heads for parts of the sequence, and back
 //   data      gradient buckets, reduced or scattered (and then reduced over copies of the shards), and the parameters
 //             gathered after the update, or with ZeRO-3 before they are used (cost/shard_traffic.h)
 #pragma once
@@ -22,11 +23,13 @@ struct Traffic {
   int64_t reduce_scatter = 0;
   int64_t send = 0;
   int64_t receive = 0;
+  int64_t all_to_all = 0;
+  int64_t shift = 0;
   bool operator==(const Traffic&) const = default;
 };
 
 struct StepTraffic {
-  Traffic tensor, pipeline, tied, data;
+  Traffic tensor, context, pipeline, tied, data;
 };
 
 // `strategy.data` must be derived.

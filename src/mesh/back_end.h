@@ -39,6 +39,8 @@ class BackEnd {
   virtual std::shared_ptr<Transfer> all_to_all(at::Tensor out, at::Tensor in) = 0;
   virtual std::shared_ptr<Transfer> send(at::Tensor tensor, int64_t peer, int64_t tag) = 0;
   virtual std::shared_ptr<Transfer> receive(at::Tensor tensor, int64_t peer, int64_t tag) = 0;
+  // Sends `in` to one peer and receives `out` from one, which may be the same, as one operation.
+  virtual std::shared_ptr<Transfer> exchange(at::Tensor out, int64_t from, at::Tensor in, int64_t to);
   virtual std::shared_ptr<Transfer> barrier() = 0;
 };
 

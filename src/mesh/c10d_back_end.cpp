@@ -72,6 +72,16 @@ std::shared_ptr<Transfer> C10dBackEnd::receive(at::Tensor tensor, int64_t peer, 
   return transfer(backend_->recv(tensors, static_cast<int>(peer), static_cast<int>(tag)));
 }
 
+// NCCL runs the operations of two ranks in order: both sending first would wait for ever, so the two go as one.
+std::shared_ptr<Transfer> C10dBackEnd::exchange(at::Tensor out, int64_t from, at::Tensor in, int64_t to) {
+  if (!backend_->supportsCoalescing()) return BackEnd::exchange(std::move(out), from, std::move(in), to);
+  std::vector<at::Tensor> sent{std::move(in)}, received{std::move(out)};
+  backend_->startCoalescing();
+  backend_->send(sent, static_cast<int>(to), 0);
+  backend_->recv(received, static_cast<int>(from), 0);
+  return transfer(backend_->endCoalescing());
+}
+
 std::shared_ptr<Transfer> C10dBackEnd::barrier() {
   c10d::BarrierOptions options;
   if (!device_.is_cpu()) options.device = device_;

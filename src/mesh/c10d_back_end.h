@@ -23,6 +23,7 @@ class C10dBackEnd final : public BackEnd {
   std::shared_ptr<Transfer> all_to_all(at::Tensor out, at::Tensor in) override;
   std::shared_ptr<Transfer> send(at::Tensor tensor, int64_t peer, int64_t tag) override;
   std::shared_ptr<Transfer> receive(at::Tensor tensor, int64_t peer, int64_t tag) override;
+  std::shared_ptr<Transfer> exchange(at::Tensor out, int64_t from, at::Tensor in, int64_t to) override;
   std::shared_ptr<Transfer> barrier() override;
 
  private:

@@ -71,7 +71,7 @@ void require_pair(const Group& group, Operation operation, const at::Tensor& lar
 }
 
 std::string peer_text(const Group& group, const OperationRecord& record) {
-  if (record.operation == Operation::send) {
+  if (record.operation == Operation::send || record.operation == Operation::shift) {
     return fmt::format(" to rank {}", group.members[static_cast<std::size_t>(record.peer)]);
   }
   if (record.operation == Operation::receive || record.operation == Operation::broadcast) {
@@ -227,6 +227,20 @@ Work Communicator::receive(const at::Tensor& tensor, int64_t peer, int64_t tag) 
   require(*group_, Operation::receive, peer != rank(), "a rank cannot receive from itself");
   return run(group_, Operation::receive, tensor, peer, {tensor},
              [&](BackEnd& back_end) { return back_end.receive(tensor, peer, tag); });
+}
+
+Work Communicator::shift(const at::Tensor& out, const at::Tensor& in) const {
+  require_tensor(*group_, Operation::shift, out);
+  require_tensor(*group_, Operation::shift, in);
+  require(*group_, Operation::shift, out.scalar_type() == in.scalar_type() && out.numel() == in.numel(),
+          "input and output differ in size or type");
+  if (!group_->back_end) {
+    out.view(-1).copy_(in.view(-1));
+    return {};
+  }
+  const int64_t next = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
+  return run(group_, Operation::shift, in, next, {out, in},
+             [&](BackEnd& back_end) { return back_end.exchange(out, before, in, next); });
 }
 
 Work Communicator::barrier() const {

@@ -67,6 +67,9 @@ class Communicator {
   // ranks keep their order, so send and receive in one order.
   Work send(const at::Tensor& tensor, int64_t peer, int64_t tag = 0) const;
   Work receive(const at::Tensor& tensor, int64_t peer, int64_t tag = 0) const;
+  // `in` goes to the next rank, `out` comes from the one before, round the group: one operation, so that no two ranks
+  // can wait for each other's receive.
+  Work shift(const at::Tensor& out, const at::Tensor& in) const;
   Work barrier() const;
 
   // The observer must live as long as the communicator or be taken off by observe(nullptr), while nothing is in flight.

@@ -16,17 +16,20 @@ std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank)
     }
     case Role::tensor:
       return shape.slice(Axis::tensor, rank);
+    case Role::context:
+      return shape.slice(Axis::context, rank);
     case Role::data:
-      return shape.slice(Axis::data, rank);
+      return shape.copies(rank);
     case Role::shard:
     case Role::replicas: {
-      const int64_t group = shape.shard_group > 0 ? shape.shard_group : shape.data;
-      const int64_t place = shape.coordinate(Axis::data, rank);
-      const std::vector<int64_t> axis = shape.slice(Axis::data, rank);
+      const std::vector<int64_t> copies = shape.copies(rank);
+      const auto count = static_cast<int64_t>(copies.size());
+      const int64_t group = shape.shard_group > 0 ? shape.shard_group : count;
+      const int64_t place = std::find(copies.begin(), copies.end(), rank) - copies.begin();
       std::vector<int64_t> members;
-      for (int64_t index = 0; index < shape.data; ++index) {
+      for (int64_t index = 0; index < count; ++index) {
         const bool is_in = role == Role::shard ? index / group == place / group : index % group == place % group;
-        if (is_in) members.push_back(axis[static_cast<std::size_t>(index)]);
+        if (is_in) members.push_back(copies[static_cast<std::size_t>(index)]);
       }
       return members;
     }
@@ -45,7 +48,7 @@ std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank)
   throw InternalError("role {}", static_cast<int>(role));
 }
 
-bool may_share(Role role) { return role != Role::forward && role != Role::backward; }
+bool may_share(Role role) { return role != Role::forward && role != Role::backward && role != Role::context; }
 
 }  // namespace
 
@@ -55,6 +58,8 @@ std::string to_string(Role role) {
       return "world";
     case Role::tensor:
       return "tensor";
+    case Role::context:
+      return "context";
     case Role::data:
       return "data";
     case Role::shard:
@@ -79,6 +84,8 @@ int64_t MeshShape::size(Axis axis) const {
       return pipeline;
     case Axis::data:
       return data;
+    case Axis::context:
+      return context;
     case Axis::tensor:
       return tensor;
   }
@@ -88,25 +95,40 @@ int64_t MeshShape::size(Axis axis) const {
 int64_t MeshShape::coordinate(Axis axis, int64_t rank) const {
   switch (axis) {
     case Axis::pipeline:
-      return rank / (data * tensor);
+      return rank / (data * context * tensor);
     case Axis::data:
-      return rank / tensor % data;
+      return rank / (context * tensor) % data;
+    case Axis::context:
+      return rank / tensor % context;
     case Axis::tensor:
       return rank % tensor;
   }
   throw InternalError("axis {}", static_cast<int>(axis));
 }
 
-int64_t MeshShape::rank_at(int64_t pipeline_index, int64_t data_index, int64_t tensor_index) const {
-  return (pipeline_index * data + data_index) * tensor + tensor_index;
+int64_t MeshShape::rank_at(int64_t pipeline_index, int64_t data_index, int64_t tensor_index,
+                           int64_t context_index) const {
+  return ((pipeline_index * data + data_index) * context + context_index) * tensor + tensor_index;
 }
 
 std::vector<int64_t> MeshShape::slice(Axis axis, int64_t rank) const {
-  const int64_t stride = axis == Axis::tensor ? 1 : axis == Axis::data ? tensor : tensor * data;
+  const int64_t stride = axis == Axis::tensor    ? 1
+                         : axis == Axis::context ? tensor
+                         : axis == Axis::data    ? tensor * context
+                                                 : tensor * context * data;
   const int64_t first = rank - coordinate(axis, rank) * stride;
   std::vector<int64_t> members(static_cast<std::size_t>(size(axis)));
   for (std::size_t index = 0; index < members.size(); ++index) {
     members[index] = first + static_cast<int64_t>(index) * stride;
+  }
+  return members;
+}
+
+std::vector<int64_t> MeshShape::copies(int64_t rank) const {
+  std::vector<int64_t> members;
+  for (const int64_t of_data :
+       slice(Axis::data, rank_at(coordinate(Axis::pipeline, rank), 0, coordinate(Axis::tensor, rank)))) {
+    for (const int64_t member : slice(Axis::context, of_data)) members.push_back(member);
   }
   return members;
 }

@@ -1,7 +1,8 @@
-// MeshShape and the groups of a mesh, as plain arithmetic. Ranks are one array shaped pipeline x data x tensor, in row
-// order: tensor changes fastest, so that the ranks that talk most sit next to each other, and pipeline slowest:
+// MeshShape and the groups of a mesh, as plain arithmetic. Ranks are one array shaped pipeline x data x context x
+// tensor, in row order: tensor changes fastest, so that the ranks that talk most sit next to each other, and pipeline
+// slowest:
 //
-//   rank = (pipeline * data_size + data) * tensor_size + tensor
+//   rank = ((pipeline * data_size + data) * context_size + context) * tensor_size + tensor
 #pragma once
 
 #include <array>
@@ -19,8 +20,9 @@ using spec::Axis;
 struct MeshShape {
   int64_t pipeline = 1;
   int64_t data = 1;
+  int64_t context = 1;
   int64_t tensor = 1;
-  int64_t shard_group = 0;  // ranks of the data axis that divide flat buffers among them; 0: the whole axis
+  int64_t shard_group = 0;  // copies that divide flat buffers among them; 0: all
   bool round = false;       // chunks of the model go round the stages: the last one talks to the first
   bool vee = false;         // chunks go down the stages and back: the first stage holds the model's end too
 
@@ -28,24 +30,27 @@ struct MeshShape {
   static MeshShape of(const spec::Strategy& strategy) {
     return {.pipeline = strategy.pipeline,
             .data = strategy.data,
+            .context = strategy.context,
             .tensor = strategy.tensor,
             .shard_group = strategy.shard_group,
             .round = strategy.virtual_pipeline > 1 && !strategy.is_vee(),
             .vee = strategy.is_vee()};
   }
 
-  int64_t ranks() const { return pipeline * data * tensor; }
+  int64_t ranks() const { return pipeline * data * context * tensor; }
   int64_t size(Axis axis) const;
   int64_t coordinate(Axis axis, int64_t rank) const;
-  int64_t rank_at(int64_t pipeline_index, int64_t data_index, int64_t tensor_index) const;
+  int64_t rank_at(int64_t pipeline_index, int64_t data_index, int64_t tensor_index, int64_t context_index = 0) const;
   // Ranks that differ from `rank` in `axis` only, and itself, ascending.
   std::vector<int64_t> slice(Axis axis, int64_t rank) const;
+  // Ranks that hold the same parameters: they differ in data and context only. Ascending.
+  std::vector<int64_t> copies(int64_t rank) const;
 };
 
-// What a group is for.
-enum class Role { world, tensor, data, shard, replicas, pipeline, tied, forward, backward };
-inline constexpr std::array all_roles = {Role::world,    Role::tensor, Role::data,    Role::shard,   Role::replicas,
-                                         Role::pipeline, Role::tied,   Role::forward, Role::backward};
+// What a group is for. `data` is all ranks with the same parameters, those of the context axis too.
+enum class Role { world, tensor, context, data, shard, replicas, pipeline, tied, forward, backward };
+inline constexpr std::array all_roles = {Role::world,    Role::tensor,   Role::context, Role::data,    Role::shard,
+                                         Role::replicas, Role::pipeline, Role::tied,    Role::forward, Role::backward};
 std::string to_string(Role role);
 
 struct PlannedGroup {
@@ -57,10 +62,10 @@ struct PlannedGroup {
 
 // The groups of `rank`, in the order in which all ranks create theirs. Groups for collectives with equal members share
 // connections. The two directions of the pipeline never share: a message of activations must not wait behind one of
-// gradients. Groups of one rank have no connections and share with none. `shard` is the neighbours on the data axis
-// that divide flat buffers among them, `replicas` the ranks that hold the same shards in other such groups. `tied` is
-// the first and the last stage's ranks, which both hold the token embedding; ranks of other stages, and all of a V, are
-// alone in it.
+// gradients; nor does `context`, whose messages must not wait behind a reduction of gradients. Groups of one rank have
+// no connections and share with none. `shard` is the neighbours in `data` that divide flat buffers among them,
+// `replicas` the ranks that hold the same shards in other such groups. `tied` is the first and the last stage's ranks,
+// which both hold the token embedding; ranks of other stages, and all of a V, are alone in it.
 std::vector<PlannedGroup> plan_groups(const MeshShape& shape, int64_t rank);
 
 }  // namespace ridgeline::mesh

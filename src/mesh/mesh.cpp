@@ -77,6 +77,7 @@ void touch(const Communicator& communicator, Role role, bool round, const platfo
   at::Tensor one = at::ones({1}, at::TensorOptions().dtype(at::kFloat).device(device.torch()));
   if (role != Role::forward && role != Role::backward) {
     communicator.all_reduce(one).wait();
+    if (role == Role::context) communicator.shift(at::empty_like(one), one).wait();
     return;
   }
   const int64_t step = role == Role::forward ? 1 : -1;
@@ -97,8 +98,9 @@ void touch(const Communicator& communicator, Role role, bool round, const platfo
 Mesh::Mesh(const MeshShape& shape, int64_t rank, std::shared_ptr<Store> store, const platform::Device& device,
            const MeshOptions& options)
     : shape_(shape), rank_(rank), device_(device) {
-  RIDGELINE_ASSERT(shape.pipeline > 0 && shape.data > 0 && shape.tensor > 0);
-  RIDGELINE_ASSERT(shape.shard_group >= 0 && (shape.shard_group == 0 || shape.data % shape.shard_group == 0));
+  RIDGELINE_ASSERT(shape.pipeline > 0 && shape.data > 0 && shape.context > 0 && shape.tensor > 0);
+  RIDGELINE_ASSERT(shape.shard_group >= 0 &&
+                   (shape.shard_group == 0 || shape.data * shape.context % shape.shard_group == 0));
   RIDGELINE_ASSERT(rank >= 0 && rank < shape.ranks());
   const std::vector<PlannedGroup> plan = plan_groups(shape, rank);
   std::vector<std::shared_ptr<BackEnd>> back_ends;
@@ -140,6 +142,8 @@ const Communicator& Mesh::group(Axis axis) const {
       return communicator(Role::pipeline);
     case Axis::data:
       return communicator(Role::data);
+    case Axis::context:
+      return communicator(Role::context);
     case Axis::tensor:
       return communicator(Role::tensor);
   }

@@ -6,7 +6,8 @@
 //
 // All ranks build it together: every group is created in one global order (mesh/layout.h) and used once before the
 // constructor returns, so that connections and their memory exist before training starts, and a rank that cannot be
-// reached shows here. Ranks in a group count along its axis, so a rank's number in group(axis) is its coordinate.
+// reached shows here. Ranks in a group count along its axis, so a rank's number in group(axis) is its coordinate; but
+// group(Axis::data) has all copies of parameters in it, the context axis of each data coordinate too.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ class Mesh {
 
   const Communicator& world() const { return communicator(Role::world); }
   const Communicator& group(Axis axis) const;
-  // The data axis in two: ranks that divide flat buffers among them, and those that hold the same shards.
+  // group(Axis::data) in two: ranks that divide flat buffers among them, and those that hold the same shards.
   const Communicator& shard() const { return communicator(Role::shard); }
   const Communicator& replicas() const { return communicator(Role::replicas); }
   // For messages between stages only: those to higher stages go by one, those to lower stages by the other. Where the

@@ -22,6 +22,8 @@ std::string to_string(Operation operation) {
       return "send";
     case Operation::receive:
       return "receive";
+    case Operation::shift:
+      return "shift";
     case Operation::barrier:
       return "barrier";
   }

@@ -12,7 +12,7 @@
 
 namespace ridgeline::mesh {
 
-enum class Operation { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send, receive, barrier };
+enum class Operation { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send, receive, shift, barrier };
 std::string to_string(Operation operation);
 
 struct OperationRecord {
@@ -23,8 +23,8 @@ struct OperationRecord {
   int64_t group_size = 1;
   int64_t peer = -1;      // rank in the group of the other side, or of a broadcast's root
   uint64_t sequence = 0;  // counts this communicator's operations from 0
-  // The whole message: the tensor reduced, sent or broadcast; all_gather's output; reduce_scatter's and all_to_all's
-  // input.
+  // The whole message: the tensor reduced, sent or broadcast; all_gather's output; reduce_scatter's, all_to_all's and
+  // shift's input.
   int64_t elements = 0;
   int64_t bytes = 0;
   at::ScalarType type = at::ScalarType::Float;

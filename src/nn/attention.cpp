@@ -1,7 +1,6 @@
 #include "nn/attention.h"
 
 #include <cmath>
-#include <limits>
 
 #include "core/error.h"
 #include "nn/attention_plain.h"
@@ -30,7 +29,7 @@ std::optional<at::Tensor> mask_of(const at::Tensor& q, const at::Tensor& k, cons
   std::vector<int64_t> padded = hidden.sizes().vec();
   padded.back() = (padded.back() + kAlignment - 1) / kAlignment * kAlignment;
   const at::Tensor mask = at::zeros(padded, q.options()).narrow(-1, 0, k.size(2));
-  return mask.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  return mask.masked_fill_(hidden, hidden_score(q.scalar_type()));
 }
 
 // The efficient kernel has a key head for each query head, and a bias of all of them.
@@ -45,6 +44,13 @@ EfficientInputs efficient_inputs(const at::Tensor& q, const at::Tensor& k, const
   return {repeat_heads(k, q.size(1)), repeat_heads(v, q.size(1)), bias};
 }
 
+// The efficient kernel's log-sum-exps are padded to a multiple of this.
+constexpr int64_t kSumAlignment = 32;
+at::Tensor padded_sums(const at::Tensor& log_sum_exp) {
+  const int64_t over = log_sum_exp.size(2) % kSumAlignment;
+  return over == 0 ? log_sum_exp.contiguous() : at::constant_pad_nd(log_sum_exp, {0, kSumAlignment - over});
+}
+
 }  // namespace
 
 at::Tensor repeat_heads(const at::Tensor& heads, int64_t count) {
@@ -57,11 +63,17 @@ at::Tensor sum_repeated_heads(const at::Tensor& gradient, int64_t count) {
 }
 
 AttentionPattern attention_pattern(const spec::ModelSpec& model) {
-  return {1.0 / std::sqrt(static_cast<double>(model.head_size())), model.sliding_window, {}, {}};
+  AttentionPattern pattern;
+  pattern.scale = 1.0 / std::sqrt(static_cast<double>(model.head_size()));
+  pattern.window = model.sliding_window;
+  return pattern;
 }
 
+double hidden_score(at::ScalarType type) { return type == at::kHalf ? -6e4 : -1e30; }
+
 at::Tensor hidden_keys(const AttentionPattern& pattern, int64_t queries, int64_t keys, at::Device device) {
-  at::Tensor hidden;
+  at::Tensor hidden = pattern.hidden;
+  if (hidden.defined()) return hidden;
   if (pattern.window > 0 && pattern.window < keys) {
     hidden = at::ones({queries, keys}, at::TensorOptions().dtype(at::kBool).device(device)).tril_(-pattern.window);
   }
@@ -89,19 +101,19 @@ AttentionOutput attention_forward(const at::Tensor& q, const at::Tensor& k, cons
   const double scale = pattern.scale;
   switch (kernel_for(q.device(), q.scalar_type(), pattern)) {
     case Kernel::flash_cpu: {
-      auto [output, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
-          q, k, v, 0.0, true, mask_of(q, k, pattern), scale);
+      auto [output, lse] =
+          at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, pattern.causal, mask_of(q, k, pattern), scale);
       return {output, lse, {}, {}};
     }
     case Kernel::flash: {
-      auto result = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, true, false, scale);
+      auto result = at::_scaled_dot_product_flash_attention(q, k, v, 0.0, pattern.causal, false, scale);
       return {std::get<0>(result), std::get<1>(result), std::get<6>(result), std::get<7>(result)};
     }
     case Kernel::efficient: {
       const EfficientInputs in = efficient_inputs(q, k, v, pattern);
       auto [output, lse, seed, offset] =
-          at::_scaled_dot_product_efficient_attention(q, in.k, in.v, in.bias, true, 0.0, true, scale);
-      return {output, lse, seed, offset};
+          at::_scaled_dot_product_efficient_attention(q, in.k, in.v, in.bias, true, 0.0, pattern.causal, scale);
+      return {output, lse.narrow(2, 0, q.size(2)), seed, offset};
     }
     case Kernel::plain:
       return plain_attention_forward(q, k, v, pattern);
@@ -117,19 +129,20 @@ AttentionGradients attention_backward(const at::Tensor& output_gradient, const a
   switch (kernel_for(q.device(), q.scalar_type(), pattern)) {
     case Kernel::flash_cpu: {
       auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          output_gradient, q, k, v, output, lse, 0.0, true, mask_of(q, k, pattern), scale);
+          output_gradient, q, k, v, output, lse, 0.0, pattern.causal, mask_of(q, k, pattern), scale);
       return {dq, dk, dv};
     }
     case Kernel::flash: {
-      auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
-          output_gradient, q, k, v, output, lse, {}, {}, q.size(2), k.size(2), 0.0, true, seed, offset, scale);
+      auto [dq, dk, dv] =
+          at::_scaled_dot_product_flash_attention_backward(output_gradient, q, k, v, output, lse, {}, {}, q.size(2),
+                                                           k.size(2), 0.0, pattern.causal, seed, offset, scale);
       return {dq, dk, dv};
     }
     case Kernel::efficient: {
       const EfficientInputs in = efficient_inputs(q, k, v, pattern);
       auto [dq, dk, dv, dbias] = at::_scaled_dot_product_efficient_attention_backward(
-          output_gradient, q, in.k, in.v, in.bias.value_or(at::Tensor()), output, lse, seed, offset, 0.0,
-          {true, true, true, false}, true, scale);
+          output_gradient, q, in.k, in.v, in.bias.value_or(at::Tensor()), output, padded_sums(lse), seed, offset, 0.0,
+          {true, true, true, false}, pattern.causal, scale);
       return {dq, sum_repeated_heads(dk, k.size(1)), sum_repeated_heads(dv, v.size(1))};
     }
     case Kernel::plain:

@@ -1,17 +1,23 @@
-// The one seam of attention. Everything above it sees (output, log-sum-exp); what stands below depends on the device, and
-// `attention_kernel` says which kernel will run, so that a silent fall to slow attention cannot happen.
+// The one seam of attention. Everything above it sees (output, log-sum-exp); what stands below depends on the device,
+// and `attention_kernel` says which kernel will run, so that a silent fall to slow attention cannot happen.
 //
-// q [micro_batch, heads, queries, head_size], k and v [micro_batch, key heads, keys, head_size], any strides with a dense
-// last dimension. Key heads divide heads: query head h reads key head h / (heads / key heads). Output is like q;
+// q [micro_batch, heads, queries, head_size], k and v [micro_batch, key heads, keys, head_size], any strides with a
+// dense last dimension. Key heads divide heads: query head h reads key head h / (heads / key heads). Output is like q;
 // log-sum-exp is fp32 [micro_batch, heads, queries], natural logarithm. Causal: query i sees keys 0..i (equal lengths),
 // with a window of w only the last w of them, and of its own document alone where documents are told apart.
+//
+// Attention to many keys may be computed in blocks of them: outputs are merged by their log-sum-exps, and the backward
+// of each block takes output and log-sum-exp of all (nn/ring_attention.h). A query that sees no key of a block has a
+// finite output there, and a log-sum-exp that weighs nothing.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <string>
+#include <vector>
 
 #include "spec/model.h"
+#include "spec/placement.h"
 
 namespace ridgeline::nn {
 
@@ -21,6 +27,9 @@ struct AttentionDropout {
   uint64_t key = 0;         // of (seed, step, layer)
   int64_t first_head = 0;   // global number of the first local head
   at::Tensor samples;       // int64 [micro_batch] on the CPU
+  // Of a block: places of its queries and keys in samples of `sequence` tokens. Empty: all of them.
+  std::vector<spec::Range> query_places = {}, key_places = {};
+  int64_t sequence = 0;
 };
 
 // Which scores count, and how.
@@ -29,8 +38,11 @@ struct AttentionPattern {
   int64_t window = 0;  // keys that a query sees, its own the last; 0: all before it
   at::Tensor documents = {};  // int64 [micro_batch, queries], numbers of documents; undefined: one
   AttentionDropout dropout = {};
+  // Of a block.
+  bool causal = true;      // else queries see keys that come later too
+  at::Tensor hidden = {};  // in place of window and documents: keys that are not seen, as hidden_keys returns them
 
-  bool has_mask() const { return window > 0 || documents.defined(); }
+  bool has_mask() const { return window > 0 || documents.defined() || hidden.defined(); }
 };
 
 // Of the model, without dropout and documents.
@@ -39,6 +51,9 @@ AttentionPattern attention_pattern(const spec::ModelSpec& model);
 // Which keys a query does not see beside those that come after it: bool, [queries, keys] or, with documents,
 // [micro_batch, 1, queries, keys]. Undefined where the pattern hides none.
 at::Tensor hidden_keys(const AttentionPattern& pattern, int64_t queries, int64_t keys, at::Device device);
+
+// What the score of a hidden key is set to: no weight beside one that is seen, and finite where none is.
+double hidden_score(at::ScalarType type);
 
 struct AttentionOutput {
   at::Tensor output;

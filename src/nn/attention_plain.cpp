@@ -1,7 +1,5 @@
 #include "nn/attention_plain.h"
 
-#include <limits>
-
 #include "nn/kernels/dropout.h"
 
 namespace ridgeline::nn {
@@ -13,16 +11,47 @@ at::Tensor each_head(const at::Tensor& k, const at::Tensor& q) { return repeat_h
 // fp32 scores with what a query does not see masked, [micro_batch, heads, queries, keys].
 at::Tensor scores(const at::Tensor& q, const at::Tensor& k, const AttentionPattern& pattern) {
   at::Tensor result = at::matmul(q.to(at::kFloat), each_head(k, q).transpose(-2, -1)).mul_(pattern.scale);
-  const at::Tensor future =
-      at::ones({q.size(2), k.size(2)}, at::TensorOptions().dtype(at::kBool).device(q.device())).triu_(1);
-  const at::Tensor hidden = hidden_keys(pattern, q.size(2), k.size(2), q.device());
-  const at::Tensor unseen = hidden.defined() ? future.logical_or(hidden) : future;
-  return result.masked_fill_(unseen, -std::numeric_limits<double>::infinity());
+  at::Tensor unseen = hidden_keys(pattern, q.size(2), k.size(2), q.device());
+  if (pattern.causal) {
+    const at::Tensor future =
+        at::ones({q.size(2), k.size(2)}, at::TensorOptions().dtype(at::kBool).device(q.device())).triu_(1);
+    unseen = unseen.defined() ? future.logical_or(unseen) : future;
+  }
+  return unseen.defined() ? result.masked_fill_(unseen, hidden_score(at::kFloat)) : result;
 }
 
-// mask / (1 - p) applied to [micro_batch, heads, queries, keys]; channel = global head * keys + key.
+// mask / (1 - p) applied to a block, [micro_batch, heads, queries, keys]; channel = global head * sequence + place of
+// the key.
+at::Tensor drop_in_block(const at::Tensor& probabilities, const AttentionDropout& dropout) {
+  at::Tensor result = at::empty_like(probabilities);
+  const int64_t batch = probabilities.size(0), heads = probabilities.size(1);
+  int64_t first_query = 0;
+  for (const spec::Range& queries : dropout.query_places) {
+    int64_t first_key = 0;
+    for (const spec::Range& keys : dropout.key_places) {
+      for (int64_t head = 0; head < heads; ++head) {
+        const auto part = [&](const at::Tensor& all) {
+          return all.select(1, head).narrow(1, first_query, queries.size()).narrow(2, first_key, keys.size());
+        };
+        at::Tensor rows = part(probabilities).transpose(0, 1).contiguous();
+        const DropoutPlace place{dropout.key,
+                                 queries.begin,
+                                 {dropout.samples.data_ptr<int64_t>(), static_cast<size_t>(batch)},
+                                 (dropout.first_head + head) * dropout.sequence + keys.begin};
+        apply_dropout(rows, DropoutRate(dropout.probability), place, rows);
+        part(result).copy_(rows.transpose(0, 1));
+      }
+      first_key += keys.size();
+    }
+    first_query += queries.size();
+  }
+  return result;
+}
+
+// The same of whole samples, where all heads are one row of channels.
 at::Tensor drop(const at::Tensor& probabilities, const AttentionDropout& dropout) {
   if (dropout.probability <= 0) return probabilities;
+  if (!dropout.query_places.empty()) return drop_in_block(probabilities, dropout);
   const int64_t batch = probabilities.size(0), heads = probabilities.size(1);
   const int64_t queries = probabilities.size(2), keys = probabilities.size(3);
   at::Tensor rows = probabilities.permute({2, 0, 1, 3}).reshape({queries, batch, heads * keys}).contiguous();

@@ -20,6 +20,7 @@ struct Context {
   uint64_t seed = 0;                // of dropout
   at::ScalarType compute = at::kFloat;
   at::Device device = at::kCPU;
+  const mesh::Communicator* context_axis = nullptr;  // ranks that share each sequence; null: this one has all of it
 
   // Rows of the residual stream that this rank holds, of `rows` in all.
   spec::Range local_rows(int64_t rows) const {

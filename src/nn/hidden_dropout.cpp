@@ -2,12 +2,23 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "nn/kernels/dropout.h"
 
 namespace ridgeline::nn {
 namespace {
 
 bool drops(const Context& context, const MicroBatch& batch) { return batch.training && context.model.dropout > 0; }
+
+// The places in their sample of tokens from the `first` that is here on, as far as they follow each other.
+spec::Range places_from(const MicroBatch& batch, int64_t first) {
+  if (batch.places.empty()) return {first, batch.sequence};
+  for (const spec::Range& places : batch.places) {
+    if (first < places.size()) return {places.begin + first, places.end};
+    first -= places.size();
+  }
+  throw InternalError("a token beyond the {} of a sample", batch.sequence);
+}
 
 // Calls apply(first row, rows, place) for the rows of this rank, one sample after the other.
 template <typename Apply>
@@ -17,8 +28,9 @@ void for_each_sample(const Context& context, const MicroBatch& batch, int64_t si
   const int64_t* samples = batch.samples.data_ptr<int64_t>();
   for (int64_t row = rows.begin; row < rows.end;) {
     const int64_t sample = row / batch.sequence;
-    const int64_t end = std::min(rows.end, (sample + 1) * batch.sequence);
-    apply(row - rows.begin, end - row, DropoutPlace{key, row % batch.sequence, {samples + sample, 1}, 0});
+    const spec::Range places = places_from(batch, row % batch.sequence);
+    const int64_t end = std::min(rows.end, row + places.size());
+    apply(row - rows.begin, end - row, DropoutPlace{key, places.begin, {samples + sample, 1}, 0});
     row = end;
   }
 }

@@ -61,7 +61,7 @@ spec::Strategy StepModel::strategy(int64_t devices, int64_t global_batch) const 
 
 bool StepModel::is_legal(int64_t devices, int64_t global_batch) const {
   spec::Strategy strategy = spec_.strategy;
-  const int64_t replica = strategy.tensor * strategy.pipeline;
+  const int64_t replica = strategy.tensor * strategy.context * strategy.pipeline;
   if (devices % replica != 0 || global_batch < 1) return false;
   strategy.data = devices / replica;
   strategy.global_batch = global_batch;

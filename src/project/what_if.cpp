@@ -11,7 +11,7 @@ constexpr int64_t kFewPlays = 200;
 std::vector<int64_t> legal_nodes(StepModel& steps, const Conditions& conditions, int64_t most_nodes) {
   const spec::Strategy& strategy = steps.spec().strategy;
   std::vector<int64_t> nodes;
-  const int64_t replica = strategy.tensor * strategy.pipeline;
+  const int64_t replica = strategy.tensor * strategy.context * strategy.pipeline;
   const int64_t most_data = strategy.global_batch / strategy.micro_batch;
   for (const int64_t data : spec::divisors(most_data)) {
     const int64_t devices = replica * data;

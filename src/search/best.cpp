@@ -19,7 +19,8 @@ constexpr size_t kMostNearest = 5;
 // A total order, so that threads cannot change the outcome.
 auto strategy_key(const spec::Strategy& s) {
   return std::make_tuple(s.tensor, s.pipeline, s.micro_batch, s.virtual_pipeline, static_cast<int>(s.recompute),
-                         static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage);
+                         static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage, s.context,
+                         static_cast<int>(s.context_kind));
 }
 
 bool is_better(const Prediction& a, const Prediction& b) {

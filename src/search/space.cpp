@@ -12,6 +12,8 @@ Strategy strategy_of(const Space& space, const Cut& cut) {
   strategy.tensor = cut.tensor;
   strategy.pipeline = cut.pipeline;
   strategy.data = cut.data;
+  strategy.context = cut.context;
+  strategy.context_kind = cut.context_kind;
   strategy.global_batch = space.global_batch;
   return strategy;
 }
@@ -43,13 +45,30 @@ std::vector<Strategy> with_schedules(Strategy strategy, const spec::ModelSpec& m
 
 }  // namespace
 
+namespace {
+
+// Those whose ranks share sequences as `of_all` says, of which tensor, context and context_kind are set.
+void add_cuts(const Space& space, const spec::ModelSpec& model, Cut of_all, std::vector<Cut>& result) {
+  const int64_t left = space.devices / of_all.tensor / of_all.context;
+  for (const int64_t pipeline : spec::divisors(left)) {
+    of_all.pipeline = pipeline;
+    of_all.data = left / pipeline;
+    if (spec::is_legal(strategy_of(space, of_all), model)) result.push_back(of_all);
+  }
+}
+
+}  // namespace
+
 std::vector<Cut> cuts(const Space& space, const spec::ModelSpec& model) {
   std::vector<Cut> result;
   for (const int64_t tensor : spec::divisors(space.devices)) {
     if (tensor > space.most_tensor) break;
-    for (const int64_t pipeline : spec::divisors(space.devices / tensor)) {
-      const Cut cut{tensor, pipeline, space.devices / tensor / pipeline};
-      if (spec::is_legal(strategy_of(space, cut), model)) result.push_back(cut);
+    for (const int64_t context : spec::divisors(space.devices / tensor)) {
+      if (context > space.most_context) break;
+      add_cuts(space, model, {.tensor = tensor, .context = context}, result);
+      if (context == 1) continue;
+      add_cuts(space, model, {.tensor = tensor, .context = context, .context_kind = spec::ContextKind::all_to_all},
+               result);
     }
   }
   return result;
@@ -60,7 +79,7 @@ void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& 
   Strategy sizes = strategy_of(space, cut);
   sizes.sequence_parallel = true;
   const bool can_cut_sequence = cut.tensor > 1 && spec::is_legal(sizes, model);
-  const int64_t strongest_zero = cut.data > 1 ? 3 : 0;
+  const int64_t strongest_zero = cut.data * cut.context > 1 ? 3 : 0;
   for (const int64_t micro_batch : spec::divisors(space.global_batch / cut.data)) {
     if (micro_batch > space.most_micro_batch) break;
     sizes.micro_batch = micro_batch;

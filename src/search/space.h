@@ -1,5 +1,6 @@
 // The legal strategies of a model on a number of devices. Sizes are proposed by divisor chains (tensor divides the
-// devices, pipeline what is left of them, data is the rest, micro-batches divide a replica's share of the batch), and
+// devices, context and pipeline what is left of them, data is the rest, micro-batches divide a replica's share of the
+// batch), and
 // spec::is_legal is asked of each proposal, so that the rules of derive_data are written once.
 //
 // Beside these: sequence parallelism, recomputation, ZeRO 0 to 3 where there are replicas, all schedules, and
@@ -19,13 +20,15 @@ struct Space {
   int64_t devices = 1;
   int64_t global_batch = 1;
   int64_t most_tensor = 64;
+  int64_t most_context = 1;
   int64_t most_chunks = 8;  // virtual_pipeline
   int64_t most_micro_batch = 64;
 };
 
 // One way to cut the devices, which is the outer loop: work is shared between threads by it.
 struct Cut {
-  int64_t tensor = 1, pipeline = 1, data = 1;
+  int64_t tensor = 1, pipeline = 1, data = 1, context = 1;
+  spec::ContextKind context_kind = spec::ContextKind::ring;
 };
 std::vector<Cut> cuts(const Space& space, const spec::ModelSpec& model);
 

@@ -70,6 +70,8 @@ double formula_seconds(const spec::Machine& machine, cost::MessageKind kind, dou
     case cost::MessageKind::reduce_scatter:
     case cost::MessageKind::all_to_all:
       return start + ring_latency + part;
+    case cost::MessageKind::shift:
+      return start + (where.nodes > 1 ? far_step : step) + bytes / bandwidth;
     case cost::MessageKind::send:
       break;
   }
@@ -95,8 +97,13 @@ double send_formula_seconds(const spec::Machine& machine, double bytes, int64_t 
 double collective_seconds(const spec::Machine& machine, cost::MessageKind kind, double bytes, const Group& group) {
   if (group.size <= 1) return 0;
   if (kind == cost::MessageKind::send) return send_seconds(machine, bytes, group.stride);
-  return formula_seconds(machine, kind, bytes, group) *
-         collective_factor(machine.shapes, kind, group.size, place(machine, group).per_node, bytes);
+  const double seconds = formula_seconds(machine, kind, bytes, group);
+  const Placing where = place(machine, group);
+  if (kind == cost::MessageKind::shift) {  // messages of pairs
+    const int64_t on_node = where.nodes == 1 ? 2 : 1;
+    return seconds * collective_factor(machine.shapes, cost::MessageKind::send, 2, on_node, bytes);
+  }
+  return seconds * collective_factor(machine.shapes, kind, group.size, where.per_node, bytes);
 }
 
 double send_seconds(const spec::Machine& machine, double bytes, int64_t distance) {

@@ -6,6 +6,7 @@
 //   all-gather, reduce-scatter   ring (n-1) a + (n-1)/n S / B
 //   all-to-all      (n-1) a + (n-1)/n S / B
 //   send            a + S / B
+//   shift           a + S / B, all ranks of a ring to the next at once: the slowest link counts
 // (Thakur, Rabenseifner, Gropp 2005; NCCL's own cost model chooses likewise.) Groups of the same kind run at the same
 // time: the d / g groups of a node share its network ports evenly, so B between nodes is (g / d) of the node's.
 #pragma once

@@ -22,8 +22,9 @@ double to_double(int64_t value) { return static_cast<double>(value); }
 Group tensor_group(const spec::Strategy& strategy) { return {strategy.tensor, 1}; }
 Group shard_group(const spec::Strategy& strategy) { return {strategy.shards(), strategy.tensor}; }
 Group replica_group(const spec::Strategy& strategy) {
-  return {strategy.data / strategy.shards(), strategy.tensor * strategy.shards()};
+  return {strategy.copies() / strategy.shards(), strategy.tensor * strategy.shards()};
 }
+Group context_group(const spec::Strategy& strategy) { return {strategy.context, strategy.tensor}; }
 
 // What ZB-H1 waits for a stage before the first forward and after the last backward of the others.
 double waiting_of(const PassTimes& times) {
@@ -34,6 +35,30 @@ double waiting_of(const PassTimes& times) {
 struct MessageSeconds {
   double exposed = 0, hideable = 0;
 };
+
+// Exposed seconds of a ring of `ranks` that compute `block` in each step: keys take `keys` to the next rank, beside
+// each step but the last, their gradients `gradients`, from the third step on beside it, and once after the last.
+MessageSeconds ring_time(int64_t ranks, double block, double keys, double gradients) {
+  MessageSeconds total;
+  for (int64_t step = 0; step < ranks; ++step) {
+    const double sent = (step + 1 < ranks ? keys : 0) + (step >= 2 ? gradients : 0);
+    total.exposed += std::max(0.0, sent - block);
+    total.hideable += std::min(sent, block);
+  }
+  total.exposed += gradients;
+  return total;
+}
+
+double attention_seconds(const spec::Machine& machine, spec::Precision compute,
+                         const std::vector<cost::Kernel>& kernels) {
+  double total = 0;
+  for (const cost::Kernel& kernel : kernels) {
+    const bool is_attention =
+        kernel.kind == cost::KernelKind::attention || kernel.kind == cost::KernelKind::attention_backward;
+    if (is_attention) total += kernel_seconds(machine, compute, kernel);
+  }
+  return total;
+}
 
 MessageSeconds message_time(const spec::Machine& machine, const std::vector<cost::Message>& messages,
                             const Group& group) {
@@ -50,8 +75,10 @@ MessageSeconds message_time(const spec::Machine& machine, const std::vector<cost
 void PassTimes::add(const PassTimes& other, double times) {
   forward_compute += times * other.forward_compute;
   forward_comm += times * other.forward_comm;
+  forward_context += times * other.forward_context;
   backward_compute += times * other.backward_compute;
   backward_comm += times * other.backward_comm;
+  backward_context += times * other.backward_context;
   backward_weight += times * other.backward_weight;
 }
 
@@ -73,11 +100,37 @@ Evaluator::Evaluator(const spec::ModelSpec& model, const spec::Machine& machine,
   }
 }
 
+void Evaluator::add_context(const spec::Strategy& strategy, const cost::UnitWork& work, PassTimes& times) const {
+  if (work.forward.context.empty()) return;
+  const Group group = context_group(strategy);
+  const bool repeats = !work.recompute.context.empty();
+  MessageSeconds forward, backward;
+  if (strategy.context_kind == spec::ContextKind::ring) {
+    const auto block = [&](const cost::Work& pass) {
+      return attention_seconds(machine_, compute_, pass.kernels) / to_double(strategy.context);
+    };
+    const auto shift = [&](const cost::Message& message) {
+      return collective_seconds(machine_, message.kind, message.bytes, group);
+    };
+    forward = ring_time(strategy.context, block(work.forward), shift(work.forward.context[0]), 0);
+    backward = ring_time(strategy.context, block(work.backward), shift(work.backward.context[0]),
+                         shift(work.backward.context[1]));
+  } else {
+    forward = message_time(machine_, work.forward.context, group);
+    backward = message_time(machine_, work.backward.context, group);
+  }
+  const double slowdown = machine_.stack.overlap_slowdown, again = repeats ? 1 : 0;
+  times.forward_context = forward.exposed;
+  times.forward_compute += slowdown * forward.hideable;
+  times.backward_context = backward.exposed + again * forward.exposed;
+  times.backward_compute += slowdown * (backward.hideable + again * forward.hideable);
+}
+
 PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
   const cost::UnitWork work =
       cost::unit_kernels(model_, strategy, memory_.shares(strategy.tensor), compute_, recipe_, unit);
   const Group group = tensor_group(strategy);
-  const double messages = static_cast<double>(work.forward.messages.size());
+  const double messages = static_cast<double>(work.forward.messages.size() + work.forward.context.size());
   const double host = spec::layer_unit(0) == unit
                           ? (machine_.stack.layer_host_us + messages * machine_.stack.collective_host_us) * 1e-6
                           : 0;
@@ -100,15 +153,18 @@ PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
   const double hidden = std::min(back.hideable, 0.5 * products);
   times.backward_comm += back.hideable - hidden;
   times.backward_compute += hidden * machine_.stack.overlap_slowdown;
+  add_context(strategy, work, times);
   // The host issues kernels and collectives alike; where it is slower than the device, the device waits.
-  times.forward_compute = std::max(times.forward_compute, host - times.forward_comm);
-  times.backward_compute = std::max(times.backward_compute, host * (repeats_all ? 2 : 1) - times.backward_comm);
+  times.forward_compute = std::max(times.forward_compute, host - times.forward_comm - times.forward_context);
+  times.backward_compute =
+      std::max(times.backward_compute, host * (repeats_all ? 2 : 1) - times.backward_comm - times.backward_context);
   return times;
 }
 
 const Evaluator::UnitTimes& Evaluator::unit_times(const spec::Strategy& strategy) {
-  const auto key = std::make_tuple(strategy.tensor, strategy.sequence_parallel, strategy.micro_batch,
-                                   static_cast<int>(strategy.recompute));
+  const auto key =
+      std::make_tuple(strategy.tensor, strategy.sequence_parallel, strategy.micro_batch,
+                      static_cast<int>(strategy.recompute), strategy.context, static_cast<int>(strategy.context_kind));
   const auto found = unit_times_.find(key);
   if (found != unit_times_.end()) return found->second;
   UnitTimes times;
@@ -159,8 +215,8 @@ const std::vector<int64_t>& Evaluator::stage_layers(const spec::Strategy& strate
 double Evaluator::message_seconds(const spec::Strategy& strategy) const {
   if (strategy.pipeline == 1) return 0;
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
-  const double bytes = to_double(strategy.micro_batch * model_.sequence) * to_double(model_.hidden) * element;
-  const int64_t distance = strategy.tensor * strategy.data;
+  const double bytes = to_double(strategy.held_rows(model_)) * to_double(model_.hidden) * element;
+  const int64_t distance = strategy.tensor * strategy.copies();
   const bool cut = strategy.sequence_parallel || recipe_.scatters_messages;
   if (strategy.tensor == 1 || !cut) return send_seconds(machine_, bytes, distance);
   const double slice = send_seconds(machine_, bytes / to_double(strategy.tensor), distance);
@@ -239,8 +295,9 @@ void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<
   time.data_comm = m * (sharding.forward_comm + sharding.backward_comm);
   time.compute = m * (slowest.forward_compute + slowest.backward_compute);
   time.tensor_comm = m * (slowest.forward_comm + slowest.backward_comm);
+  time.context_comm = m * (slowest.forward_context + slowest.backward_context);
   time.pipeline_comm = sends;
-  time.bubble = std::max(0.0, total - time.compute - time.tensor_comm - sends - time.data_comm);
+  time.bubble = std::max(0.0, total - time.compute - time.tensor_comm - time.context_comm - sends - time.data_comm);
 }
 
 Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double parameters, double last_backward) {
@@ -251,7 +308,7 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
   const Group group = shard_group(strategy);
   const auto reduction = scatters ? cost::MessageKind::reduce_scatter : cost::MessageKind::all_reduce;
   double reduce = collective_seconds(machine_, reduction, gradients, group);
-  if (recipe_.reduces_while_backward && strategy.data > 1) {
+  if (recipe_.reduces_while_backward && strategy.copies() > 1) {
     // All buckets but the last one run while backward goes on.
     const double buckets = std::max(1.0, parameters * 4 / (strategy.bucket_mib * kMib));
     const double hidden = std::min(reduce * (1 - 1 / buckets), last_backward);
@@ -260,7 +317,7 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
   }
   if (strategy.shards_gradients()) reduce = tail.slowed = 0;  // with each micro-batch: sharding_times
   tail.data_comm = reduce;
-  if (strategy.shards() < strategy.data) {
+  if (strategy.shards() < strategy.copies()) {
     tail.data_comm += collective_seconds(machine_, cost::MessageKind::all_reduce,
                                          gradients / to_double(strategy.shards()), replica_group(strategy));
   }
@@ -269,7 +326,7 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
         collective_seconds(machine_, cost::MessageKind::all_gather, parameters * recipe_.parameter_bytes, group);
   }
   if (model_.tied && strategy.head_stage() > 0) {
-    const Group ends{2, strategy.tensor * strategy.data * (strategy.pipeline - 1)};
+    const Group ends{2, strategy.tensor * strategy.copies() * (strategy.pipeline - 1)};
     tail.data_comm +=
         collective_seconds(machine_, cost::MessageKind::all_reduce,
                            memory_.shares(strategy.tensor).tied * recipe_.gradient_bytes, ends);

@@ -15,9 +15,11 @@
 //   ZB-V         m (F + B) + what it waits (simulate/evaluator_vee.cpp)
 //   interleaved  sum (F_s + B_s) / v + (m - 1/v) (F + B) + 2 c v (m - 1/v) + 2 c (p-1)
 // They are those of Narayanan et al. 2021 (arXiv 2104.04473) with messages; tests hold the event simulation against
-// them. With ZeRO-2 each layer's gradients are scattered as its backward leaves it, of every micro-batch, with ZeRO-3 its
-// weights are gathered before its forward and its backward as well, beside the compute of its neighbour: what is longer
-// than that compute is exposed.
+// them. On a ring of c ranks (strategy.context) the keys of the next step travel beside the attention to those at hand,
+// and in the backward their gradients one step behind: what a step's messages take longer than its block is exposed,
+// and the last gradients are. With ZeRO-2 each layer's gradients are scattered as its backward leaves it, of every
+// micro-batch, with ZeRO-3 its weights are gathered before its forward and its backward as well, beside the compute of
+// its neighbour: what is longer than that compute is exposed.
 //
 // A schedule from a file (strategy.schedule_file) has no closed form: it is played.
 //
@@ -31,6 +33,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cost/kernels.h"
 #include "cost/recipe.h"
 #include "simulate/prediction.h"
 #include "simulate/stage_memory.h"
@@ -44,11 +47,13 @@ namespace ridgeline::simulate {
 struct PassTimes {
   double forward_compute = 0;
   double forward_comm = 0;      // tensor axis, exposed
+  double forward_context = 0;   // context axis, exposed
   double backward_compute = 0;  // recomputation included
   double backward_comm = 0;
+  double backward_context = 0;
   double backward_weight = 0;  // of backward_compute: what a schedule that splits the backward may put off
-  double forward() const { return forward_compute + forward_comm; }
-  double backward() const { return backward_compute + backward_comm; }
+  double forward() const { return forward_compute + forward_comm + forward_context; }
+  double backward() const { return backward_compute + backward_comm + backward_context; }
   double both() const { return forward() + backward(); }
   void add(const PassTimes& other, double times);
 };
@@ -110,6 +115,7 @@ class Evaluator {
 
   const UnitTimes& unit_times(const spec::Strategy& strategy);
   PassTimes measure(const spec::Strategy& strategy, int64_t unit);
+  void add_context(const spec::Strategy& strategy, const cost::UnitWork& work, PassTimes& times) const;
   PassTimes stage_times(const UnitTimes& units, const spec::Strategy& strategy, int64_t stage, int64_t layers) const;
   std::vector<int64_t> held_layers(const spec::Strategy& strategy) const;
   const std::vector<int64_t>& stage_layers(const spec::Strategy& strategy);
@@ -128,7 +134,7 @@ class Evaluator {
   MemoryModel memory_;
   double sample_model_flops_ = 0;
   double sample_hardware_flops_[3] = {};  // by Recompute
-  std::map<std::tuple<int64_t, bool, int64_t, int>, UnitTimes> unit_times_;
+  std::map<std::tuple<int64_t, bool, int64_t, int, int64_t, int>, UnitTimes> unit_times_;
   std::map<std::tuple<int64_t, int64_t, int>, std::vector<int64_t>> stage_layers_;
   std::vector<int64_t> explicit_layers_;
   std::map<std::tuple<int64_t, int64_t, int>, schedule::Schedule> small_vees_;

@@ -15,9 +15,10 @@ struct StepTime {
   double tensor_comm = 0;
   double pipeline_comm = 0;
   double data_comm = 0;
+  double context_comm = 0;
   double bubble = 0;
   double optimizer = 0;
-  double total() const { return compute + tensor_comm + pipeline_comm + data_comm + bubble + optimizer; }
+  double total() const { return compute + tensor_comm + pipeline_comm + data_comm + context_comm + bubble + optimizer; }
 };
 
 // Bytes of a device of one stage, at its peak.

@@ -75,6 +75,8 @@ const char* to_string(cost::MessageKind kind) {
       return "all_to_all";
     case cost::MessageKind::send:
       return "send";
+    case cost::MessageKind::shift:
+      return "shift";
   }
   throw InternalError("MessageKind {}", static_cast<int>(kind));
 }

@@ -52,7 +52,7 @@ MemoryModel::LayerTensors MemoryModel::layer_tensors(const spec::Strategy& strat
     // The softmax's result, and with dropout its mask and what it leaves.
     const double bytes = element() + (model_.attention_dropout > 0 ? element() + 1 : 0);
     const double scores = to_double(strategy.micro_batch * model_.heads) / to_double(strategy.tensor) *
-                          to_double(model_.sequence) * to_double(model_.sequence);
+                          to_double(strategy.held_sequence(model_)) * to_double(model_.sequence);
     (recompute == spec::Recompute::none ? layer.kept : layer.dropped)["attention"] += scores * bytes;
   }
   return layer;
@@ -79,7 +79,7 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
   }
   saved.embedding = end_bytes(strategy, spec::embedding_unit());
   saved.head = end_bytes(strategy, spec::head_unit(model_));
-  const double rows = to_double(strategy.micro_batch * model_.sequence), hidden = to_double(model_.hidden);
+  const double rows = to_double(strategy.held_rows(model_)), hidden = to_double(model_.hidden);
   if (recipe_.keeps_message_slices && strategy.pipeline > 1) {
     saved.scatter = rows * hidden * element() / to_double(strategy.tensor);
   }
@@ -89,7 +89,7 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
     const double mlp = to_double(local.mlp_width + local.shared_width +
                                  (model_.experts > 0 ? model_.experts_per_token : 0) * local.expert_width);
     const double widest = std::max(gate * mlp, to_double(local.query_width + 2 * local.key_width));
-    saved.transient = rows * element() * (3 * hidden + 2 * widest);
+    saved.transient = rows * element() * (3 * hidden + 2 * widest) + context_buffers(strategy);
   }
   for (const cost::SavedTensor& tensor : cost::deferred_tensors(model_, strategy, spec::layer_unit(0))) {
     saved.deferred += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
@@ -99,7 +99,8 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
 
 const MemoryModel::Saved& MemoryModel::saved(const spec::Strategy& strategy) {
   const auto key = std::make_tuple(strategy.tensor, strategy.sequence_parallel, strategy.micro_batch,
-                                   static_cast<int>(strategy.recompute) * 2 + (strategy.pipeline > 1 ? 1 : 0));
+                                   static_cast<int>(strategy.recompute) * 2 + (strategy.pipeline > 1 ? 1 : 0),
+                                   strategy.context, static_cast<int>(strategy.context_kind));
   const auto found = saved_.find(key);
   if (found != saved_.end()) return found->second;
   return saved_.emplace(key, count_saved(strategy)).first->second;
@@ -119,7 +120,9 @@ StageMemory MemoryModel::statics(const spec::Strategy& strategy, double paramete
 
 double MemoryModel::reserve(const spec::Strategy& strategy) const {
   int communicators = 1;
-  for (const int64_t size : {strategy.tensor, strategy.pipeline, strategy.data}) communicators += size > 1 ? 1 : 0;
+  for (const int64_t size : {strategy.tensor, strategy.context, strategy.pipeline, strategy.copies()}) {
+    communicators += size > 1 ? 1 : 0;
+  }
   return machine_.reserve.context_gib * kGib + communicators * machine_.reserve.communicator_mib * kMib;
 }
 
@@ -196,9 +199,18 @@ double MemoryModel::sharding_buffers(const spec::Strategy& strategy, int64_t lay
   return bytes + recipe_.bucket_elements * recipe_.gradient_bytes;
 }
 
+// Of a layer's backward on the context axis: keys and values here and arriving, their gradients of this rank's, here
+// and arriving; or what goes out and comes in of all heads.
+double MemoryModel::context_buffers(const spec::Strategy& strategy) {
+  if (strategy.context == 1) return 0;
+  const cost::LocalShares& local = shares(strategy.tensor);
+  const double rows = to_double(strategy.held_rows(model_)), keys = 2 * rows * to_double(local.key_width);
+  if (strategy.context_kind == spec::ContextKind::ring) return keys * (2 * element() + 3 * 4);
+  return 2 * element() * (rows * to_double(local.query_width) + keys);
+}
+
 double MemoryModel::logits_buffers(const spec::Strategy& strategy) {
-  const double logits =
-      to_double(strategy.micro_batch * model_.sequence) * to_double(shares(strategy.tensor).vocabulary);
+  const double logits = to_double(strategy.held_rows(model_)) * to_double(shares(strategy.tensor).vocabulary);
   return recipe_.chunks_logits ? std::min(logits * (element() + 4), 512 * kMib) : logits * 8;
 }
 

@@ -58,6 +58,7 @@ class MemoryModel {
   double working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last);
   double sharding_buffers(const spec::Strategy& strategy, int64_t layers, bool first, bool last);
   double logits_buffers(const spec::Strategy& strategy);
+  double context_buffers(const spec::Strategy& strategy);
   double element() const { return compute_ == spec::Precision::fp32 ? 4 : 2; }
   // Saved tensors at the peak of a stage with a split backward: micro-batches keep `kept` before and `deferred` after
   // its first half.
@@ -71,7 +72,7 @@ class MemoryModel {
   cost::Recipe recipe_;
   std::map<int64_t, cost::LocalShares> shares_;
   std::map<std::string, schedule::Schedule> files_;  // schedules of strategies that name a file
-  std::map<std::tuple<int64_t, bool, int64_t, int>, Saved> saved_;
+  std::map<std::tuple<int64_t, bool, int64_t, int, int64_t, int>, Saved> saved_;
 };
 
 }  // namespace ridgeline::simulate

@@ -103,11 +103,19 @@ void bind_model(Schema& schema, TrainSpec& spec) {
 }
 
 void bind_strategy(Schema& schema, Strategy& strategy) {
-  schema.table("strategy", "How a step is laid out over ranks; what tensor * pipeline leave of them is data parallel");
+  schema.table("strategy",
+               "How a step is laid out over ranks; what tensor * context * pipeline leave of them is data parallel");
   schema.key("strategy.tensor", strategy.tensor, "ranks that share each layer; best kept within a node",
              between(1, kMostRanks));
   schema.key("strategy.sequence_parallel", strategy.sequence_parallel,
              "shard norms, dropout and residuals over the tensor ranks by sequence");
+  schema.key("strategy.context", strategy.context, "ranks that share each sequence, for long ones",
+             between(1, kMostRanks));
+  schema.choice<ContextKind>(
+      "strategy.context_kind", strategy.context_kind,
+      {{"ring", ContextKind::ring}, {"all_to_all", ContextKind::all_to_all}},
+      "how they attend to all of it: keys and values go round (2 * context must divide the sequence), or heads are "
+      "shared out (context must divide a tensor rank's heads)");
   schema.key("strategy.pipeline", strategy.pipeline, "pipeline stages", between(1, kMostRanks));
   schema.choice<ScheduleKind>(
       "strategy.schedule", strategy.schedule,
@@ -129,12 +137,13 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
       "embedding and head counted as work",
       between(1, 1e5));
   schema.key("strategy.zero_stage", strategy.zero_stage,
-             "what is sharded over the data parallel ranks: nothing (0), optimizer state (1), gradients too (2), "
+             "what is sharded over the data parallel ranks, those of context in each counted: nothing (0), optimizer "
+             "state (1), gradients too (2), "
              "parameters too (3)",
              between(0, 3));
   schema.key("strategy.shard_group", strategy.shard_group,
-             "neighbours on the data axis that zero_stage shards over, with copies in the other groups (hybrid sharding); "
-             "0: the whole axis",
+             "neighbours among those that zero_stage shards over, with copies in the other groups (hybrid sharding); "
+             "0: all of them",
              between(0, kMostRanks));
   schema.key("strategy.offload_optimizer", strategy.offload_optimizer,
              "keep masters and moments in host memory and update there; for when device memory is short");

@@ -110,6 +110,14 @@ void read_other_axis(Reading& reading, const std::string& name, int64_t width, c
   reading.beyond(name, fmt::format("{} over {} devices", shares, width));
 }
 
+int64_t read_context(Reading& reading, const std::string& name, ContextKind kind) {
+  Strategy& strategy = reading.config().spec.strategy;
+  if (!reading.set(name, strategy.context, "strategy.context", 1, 1'000'000)) return strategy.context;
+  strategy.context_kind = kind;
+  if (strategy.context > 1) reading.assume(assignment("strategy.context_kind", to_string(kind)));
+  return strategy.context;
+}
+
 void set_devices(Reading& reading, std::initializer_list<int64_t> axes) {
   constexpr int64_t most = 1'000'000'000;
   int64_t devices = 1;

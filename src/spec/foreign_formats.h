@@ -29,6 +29,9 @@ void read_zero_stage(Reading& reading, const std::string& name);
 // A number of devices that share something Ridgeline has no axis for: beyond it, or of no effect where it is 1.
 void read_other_axis(Reading& reading, const std::string& name, int64_t width, const std::string& shares);
 
+// Ranks that share a sequence, in the way that the other program has; returns strategy.context.
+int64_t read_context(Reading& reading, const std::string& name, ContextKind kind);
+
 // Sets config.devices to the product. Throws InputError where no machine has so many.
 void set_devices(Reading& reading, std::initializer_list<int64_t> axes);
 

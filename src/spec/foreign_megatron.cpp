@@ -191,12 +191,8 @@ int64_t read_axes(Reading& reading) {
   reading.set("--sequence-parallel", strategy.sequence_parallel, "strategy.sequence_parallel");
   read_uneven_stages(reading);
   read_virtual_pipeline(reading);
-  int64_t context = 1;
-  for (const char* name : {"--context-parallel-size", "--ds-sequence-parallel-size"}) {
-    const auto width = reading.integer(name, 1, most);
-    if (width) context = *width;
-    if (width) read_other_axis(reading, name, *width, "the sequence cut");
-  }
+  read_context(reading, "--context-parallel-size", ContextKind::ring);
+  const int64_t context = read_context(reading, "--ds-sequence-parallel-size", ContextKind::all_to_all);
   for (const char* name : {"--expert-model-parallel-size", "--moe-expert-parallel-size"}) {
     const auto width = reading.integer(name, 1, most);
     if (width) read_other_axis(reading, name, *width, "experts spread");

@@ -39,9 +39,8 @@ int64_t read_axes(Reading& reading) {
   reading.set(table + "tp", strategy.tensor, "strategy.tensor", 1, 1'000'000);
   reading.set(table + "pp", strategy.pipeline, "strategy.pipeline", 1, 1'000'000);
   const int64_t data = reading.integer(table + "dp", 1, 1'000'000).value_or(0);
-  const int64_t context = reading.integer(table + "context_parallel_size", 1, 1'000'000).value_or(1);
+  const int64_t context = read_context(reading, table + "context_parallel_size", ContextKind::ring);
   const int64_t expert = reading.integer(table + "expert_parallel_size", 1, 1'000'000).value_or(1);
-  read_other_axis(reading, table + "context_parallel_size", context, "the sequence cut");
   read_other_axis(reading, table + "expert_parallel_size", expert, "experts spread");
   if (data > 0) {
     set_devices(reading, {data, strategy.tensor, strategy.pipeline, context});

@@ -76,9 +76,8 @@ int64_t read_model_axes(Reading& reading) {
       reading.beyond(table + "pipeline_parallel_schedule", "a schedule that Ridgeline lacks; 1f1b stands in");
     }
   }
-  const int64_t context = reading.integer(table + "context_parallel_degree", 1, 1'000'000).value_or(1);
+  const int64_t context = read_context(reading, table + "context_parallel_degree", ContextKind::ring);
   const int64_t expert = reading.integer(table + "expert_parallel_degree", 1, 1'000'000).value_or(1);
-  read_other_axis(reading, table + "context_parallel_degree", context, "the sequence cut");
   read_other_axis(reading, table + "expert_parallel_degree", expert, "experts spread");
   reading.ignore({"enable_async_tensor_parallel", "disable_loss_parallel", "pipeline_parallel_schedule_csv",
                   "context_parallel_rotate_method"},

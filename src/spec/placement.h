@@ -10,7 +10,7 @@
 namespace ridgeline::spec {
 
 // "axis" always means an axis of the mesh, "dim" always a dimension of a tensor.
-enum class Axis { pipeline, data, tensor };
+enum class Axis { pipeline, data, context, tensor };
 
 struct Placement {
   enum class Kind { replicate, shard, partial };

@@ -27,6 +27,7 @@ void check_ranges(const Strategy& strategy) {
   // The same bounds as in config.cpp: here for strategies that were built by a program.
   check_range("tensor", strategy.tensor, 1, 1'000'000);
   check_range("pipeline", strategy.pipeline, 1, 1'000'000);
+  check_range("context", strategy.context, 1, 1'000'000);
   check_range("zero_stage", strategy.zero_stage, 0, 3);
   check_range("shard_group", strategy.shard_group, 0, 1'000'000);
   check_range("virtual_pipeline", strategy.virtual_pipeline, 1, 1'000);
@@ -50,12 +51,54 @@ void check_tensor(const Strategy& strategy, const ModelSpec& model) {
     throw InputError("strategy.tensor = {}: a vocabulary of {} leaves ranks without a token; use at most {}", tensor,
                      model.vocabulary, model.vocabulary);
   }
-  if (strategy.sequence_parallel && model.sequence % tensor != 0) {
+}
+
+// How many parts the context axis cuts a sequence in.
+int64_t sequence_parts(const Strategy& strategy) {
+  if (strategy.context == 1) return 1;
+  return strategy.context_kind == ContextKind::ring ? 2 * strategy.context : strategy.context;
+}
+
+// After check_tensor: heads divide by the tensor axis.
+void check_context(const Strategy& strategy, const ModelSpec& model) {
+  const int64_t context = strategy.context, tensor = strategy.tensor;
+  if (context == 1) return;
+  if (model.sequence % sequence_parts(strategy) != 0) {
     throw InputError(
-        "strategy.sequence_parallel = true: a sequence of {} does not divide by strategy.tensor = {}; use a tensor of "
-        "{}, or turn sequence_parallel off",
-        model.sequence, tensor, divisor_list(std::gcd(model.sequence, model.heads)));
+        "strategy.context = {}: a sequence of {} cannot be cut in {} parts{}; use a context of {}, or a model.sequence "
+        "that divides by {}",
+        context, model.sequence, sequence_parts(strategy),
+        strategy.context_kind == ContextKind::ring ? ", two for each rank of the ring" : "",
+        divisor_list(strategy.context_kind != ContextKind::ring ? model.sequence
+                     : model.sequence % 2 == 0                  ? model.sequence / 2
+                                                                : 1),
+        sequence_parts(strategy));
   }
+  if (strategy.context_kind != ContextKind::all_to_all) return;
+  const int64_t heads = model.heads / tensor, key_heads = model.key_heads() / tensor;
+  if (heads % context != 0) {
+    throw InputError(
+        "strategy.context = {}: all_to_all shares out heads, and the {} of a tensor rank do not divide by {}; use one "
+        "of {}, or context_kind = \"ring\"",
+        context, heads, context, divisor_list(heads));
+  }
+  if (key_heads % context != 0 && context % key_heads != 0) {
+    throw InputError(
+        "strategy.context = {}: all_to_all shares out heads, and of the {} key and value heads of a tensor rank (model."
+        "kv_heads) no rank would get whole ones; use one of {}, or context_kind = \"ring\"",
+        context, key_heads, divisor_list(key_heads));
+  }
+}
+
+void check_sequence_parallel(const Strategy& strategy, const ModelSpec& model) {
+  if (!strategy.sequence_parallel) return;
+  const int64_t held = strategy.held_sequence(model), tensor = strategy.tensor;
+  if (held % tensor == 0) return;
+  throw InputError(
+      "strategy.sequence_parallel = true: a sequence of {}{} does not divide by strategy.tensor = {}; use a tensor of "
+      "{}, or turn sequence_parallel off",
+      held, strategy.context > 1 ? fmt::format(" (what strategy.context = {} leaves a rank)", strategy.context) : "",
+      tensor, divisor_list(std::gcd(held, model.heads)));
 }
 
 void check_stages(const Strategy& strategy, const ModelSpec& model) {
@@ -153,10 +196,11 @@ void check_shard_group(const Strategy& strategy) {
         "or leave shard_group out",
         group);
   }
-  if (strategy.data % group != 0) {
+  if (strategy.copies() % group != 0) {
     throw InputError(
-        "strategy.shard_group = {}: does not divide the {} ranks of the data axis; use one of {}, or 0 for all", group,
-        strategy.data, divisor_list(strategy.data));
+        "strategy.shard_group = {}: does not divide the {} ranks of the data axis{}; use one of {}, or 0 for all",
+        group, strategy.copies(), strategy.context > 1 ? fmt::format(" with {} of context each", strategy.context) : "",
+        divisor_list(strategy.copies()));
   }
 }
 
@@ -166,14 +210,22 @@ void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
   check_ranges(strategy);
   if (strategy.is_vee() && strategy.virtual_pipeline == 1) strategy.virtual_pipeline = 2;
   check_tensor(strategy, model);
+  check_context(strategy, model);
+  check_sequence_parallel(strategy, model);
   check_stages(strategy, model);
-  const int64_t model_parallel = strategy.tensor * strategy.pipeline;
+  const int64_t one_replica = strategy.tensor * strategy.context;  // each at most 1e6
+  const int64_t model_parallel = one_replica <= 1'000'000 ? one_replica * strategy.pipeline : ranks + 1;
   if (ranks < 1 || ranks % model_parallel != 0) {
+    const bool has_context = strategy.context > 1;
+    const auto [key, value] = strategy.tensor > 1 ? std::pair("tensor", strategy.tensor)
+                              : has_context       ? std::pair("context", strategy.context)
+                                                  : std::pair("pipeline", strategy.pipeline);
     throw InputError(
-        "strategy.{} = {}: {} rank{} cannot be cut in groups of tensor * pipeline = {} * {} = {}; start a multiple "
-        "of {} ranks, or lower tensor or pipeline",
-        strategy.tensor > 1 ? "tensor" : "pipeline", strategy.tensor > 1 ? strategy.tensor : strategy.pipeline, ranks,
-        ranks == 1 ? "" : "s", strategy.tensor, strategy.pipeline, model_parallel, model_parallel);
+        "strategy.{} = {}: {} rank{} cannot be cut in groups of tensor *{} pipeline = {} *{} {} = {}; start a multiple "
+        "of {} ranks, or lower tensor{} or pipeline",
+        key, value, ranks, ranks == 1 ? "" : "s", has_context ? " context *" : "", strategy.tensor,
+        has_context ? fmt::format(" {} *", strategy.context) : "", strategy.pipeline, model_parallel, model_parallel,
+        has_context ? ", context" : "");
   }
   const int64_t data = ranks / model_parallel;
   const int64_t samples = strategy.micro_batch * data;
@@ -199,6 +251,13 @@ bool is_legal(const Strategy& strategy, const ModelSpec& model) {
   } catch (const InputError&) {
     return false;
   }
+}
+
+std::vector<Range> Strategy::held_places(int64_t sequence, int64_t index) const {
+  const int64_t parts = sequence_parts(*this), chunk = sequence / parts;
+  const auto part = [chunk](int64_t number) { return Range{number * chunk, (number + 1) * chunk}; };
+  if (parts <= context) return {part(index)};
+  return {part(index), part(parts - 1 - index)};
 }
 
 std::vector<int64_t> divisors(int64_t number) {
@@ -236,6 +295,16 @@ std::string to_string(Recompute recompute) {
       return "full";
   }
   throw InternalError("Recompute {}", static_cast<int>(recompute));
+}
+
+std::string to_string(ContextKind kind) {
+  switch (kind) {
+    case ContextKind::ring:
+      return "ring";
+    case ContextKind::all_to_all:
+      return "all_to_all";
+  }
+  throw InternalError("ContextKind {}", static_cast<int>(kind));
 }
 
 }  // namespace ridgeline::spec

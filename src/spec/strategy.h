@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "spec/model.h"
+#include "spec/placement.h"
 
 namespace ridgeline::spec {
 
@@ -14,6 +15,10 @@ namespace ridgeline::spec {
 // of the model on each stage, on the way down the stages and back.
 enum class ScheduleKind { gpipe, one_f_one_b, zero_bubble, zero_bubble_v };
 enum class Recompute { none, selective, full };
+// How ranks that share a sequence attend to all of it. ring: keys and values go round; rank i of c holds chunks i and
+// 2c-1-i of 2c, so that causal work is even. all_to_all: for attention each rank gets all of the sequence and some of
+// the heads; else it holds the i-th part.
+enum class ContextKind { ring, all_to_all };
 
 struct Strategy {
   int64_t tensor = 1;
@@ -26,10 +31,12 @@ struct Strategy {
   std::vector<int64_t> stage_layers = {};
   // A file whose order of work replaces the one that `schedule` gives (schedule/file.h); where the chunks lie stays.
   std::string schedule_file = {};
-  int64_t data = 0;  // derived: ranks / (tensor * pipeline); 0 until derive_data was called
-  // What is sharded over the data axis: nothing (0), optimizer state (1), gradients too (2), parameters too (3).
+  int64_t data = 0;     // derived: ranks / (tensor * context * pipeline); 0 until derive_data was called
+  int64_t context = 1;  // ranks that share each sequence
+  ContextKind context_kind = ContextKind::ring;
+  // What is sharded over the copies: nothing (0), optimizer state (1), gradients too (2), parameters too (3).
   int64_t zero_stage = 0;
-  // Ranks of the data axis that it is sharded over, neighbours, with copies in the others; 0: the whole axis.
+  // Ranks among the copies that it is sharded over, neighbours, with copies in the others; 0: all copies.
   int64_t shard_group = 0;
   bool offload_optimizer = false;  // masters and moments lie in host memory, which updates them
   int64_t micro_batch = 1;   // samples of a micro-batch on one data parallel replica
@@ -37,9 +44,12 @@ struct Strategy {
   Recompute recompute = Recompute::none;
   double bucket_mib = 25.0;  // size of a gradient bucket, MiB of fp32
 
-  int64_t ranks() const { return tensor * pipeline * data; }
-  // Parts that flat buffers are cut in over the data axis.
-  int64_t shards() const { return shard_group > 0 ? shard_group : data; }
+  int64_t ranks() const { return tensor * context * pipeline * data; }
+  // Ranks that hold the same parameters: those of the data axis, and of the context axis in each of them. To gradients
+  // and their sharding both are one.
+  int64_t copies() const { return data * context; }
+  // Parts that flat buffers are cut in over the copies.
+  int64_t shards() const { return shard_group > 0 ? shard_group : copies(); }
   // Whether a rank keeps only its shard of them; one shard is no sharding.
   bool shards_optimizer() const { return zero_stage >= 1 && shards() > 1; }
   bool shards_gradients() const { return zero_stage >= 2 && shards() > 1; }
@@ -53,12 +63,19 @@ struct Strategy {
   int64_t head_stage() const { return is_vee() ? 0 : pipeline - 1; }
   // Micro-batches that one replica runs in a step (gradient accumulation).
   int64_t micro_batches() const { return global_batch / (micro_batch * data); }
+  // Tokens of a sample, and of a micro-batch, that a rank of the context axis holds.
+  int64_t held_sequence(const ModelSpec& model) const { return model.sequence / context; }
+  int64_t held_rows(const ModelSpec& model) const { return micro_batch * held_sequence(model); }
+  // What rank `index` of the context axis holds of a sample of `sequence` tokens, in order: one range, or the two chunks
+  // of a ring.
+  std::vector<Range> held_places(int64_t sequence, int64_t index) const;
 };
 
 // Sets `data` to what `ranks` leave, and `virtual_pipeline` to 2 where the schedule has two chunks; throws InputError
-// (naming the key) where anything does not divide: ranks by tensor * pipeline, heads by tensor, sequence by tensor with
-// sequence_parallel, global_batch by micro_batch * data, layers and micro-batches by virtual_pipeline, layers by
-// stage_layers, more stages than layers, vocabulary smaller than tensor.
+// (naming the key) where anything does not divide: ranks by tensor * context * pipeline, heads by tensor (and with
+// all_to_all by context), sequence by context (twice with a ring) and by tensor with sequence_parallel, global_batch by
+// micro_batch * data, layers and micro-batches by virtual_pipeline, layers by stage_layers, more stages than layers,
+// vocabulary smaller than tensor.
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks);
 
 // Whether derive_data would take it on as many ranks as it has; `data` is set. What proposes strategies asks this, so
@@ -69,5 +86,6 @@ std::vector<int64_t> divisors(int64_t number);  // of a positive number, ascendi
 
 std::string to_string(ScheduleKind kind);
 std::string to_string(Recompute recompute);
+std::string to_string(ContextKind kind);
 
 }  // namespace ridgeline::spec

@@ -28,8 +28,10 @@ RankModel::RankModel(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const 
                &mesh.group(spec::Axis::tensor),
                spec.training.seed,
                scalar_type(spec.precision.compute),
-               mesh.device().torch()},
-      batches_(source, context_.strategy, mesh.coordinate(spec::Axis::data), context_.device),
+               mesh.device().torch(),
+               spec.strategy.context > 1 ? &mesh.group(spec::Axis::context) : nullptr},
+      batches_(source, context_.strategy, mesh.coordinate(spec::Axis::data), mesh.coordinate(spec::Axis::context),
+               context_.device),
       stages_(cost::held_units(context_.model, context_.strategy)) {
   const c10::InferenceMode no_autograd;
   const spec::Strategy& strategy = context_.strategy;

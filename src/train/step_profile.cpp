@@ -23,7 +23,7 @@ double steady_seconds() {
 // Only axes of more than one rank.
 std::string place_of(const mesh::Mesh& mesh) {
   std::vector<std::string> places;
-  for (const spec::Axis axis : {spec::Axis::pipeline, spec::Axis::data, spec::Axis::tensor}) {
+  for (const spec::Axis axis : {spec::Axis::pipeline, spec::Axis::data, spec::Axis::context, spec::Axis::tensor}) {
     if (mesh.size(axis) > 1) places.push_back(mesh.group(axis).name() + " " + std::to_string(mesh.coordinate(axis)));
   }
   return places.empty() ? "" : " (" + join(places, ", ") + ")";
@@ -32,7 +32,8 @@ std::string place_of(const mesh::Mesh& mesh) {
 std::string name_of(const mesh::OperationRecord& record) {
   std::string name = mesh::to_string(record.operation);
   if (record.bytes > 0) name += " " + format_bytes(static_cast<double>(record.bytes));
-  if (record.operation == mesh::Operation::send) name += fmt::format(" to {}", record.peer);
+  const bool to_peer = record.operation == mesh::Operation::send || record.operation == mesh::Operation::shift;
+  if (to_peer) name += fmt::format(" to {}", record.peer);
   if (record.operation == mesh::Operation::receive) name += fmt::format(" from {}", record.peer);
   return name;
 }

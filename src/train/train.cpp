@@ -41,7 +41,7 @@ std::string describe_stages(const std::vector<spec::StageUnits>& stages, const s
 
 std::string describe_sharding(const spec::Strategy& strategy) {
   if (!strategy.shards_optimizer()) return "";
-  if (strategy.shards() == strategy.data) return fmt::format(" (ZeRO-{})", strategy.zero_stage);
+  if (strategy.shards() == strategy.copies()) return fmt::format(" (ZeRO-{})", strategy.zero_stage);
   return fmt::format(" (ZeRO-{} over {} ranks each)", strategy.zero_stage, strategy.shards());
 }
 
@@ -63,9 +63,13 @@ void log_start(const spec::TrainSpec& spec, const Trainer& trainer, const platfo
   spdlog::info("model: {} parameters, {} layers, hidden {}, {} heads, vocabulary {}, sequence {}",
                format_count(static_cast<double>(spec::parameter_count(spec.model))), spec.model.layers,
                spec.model.hidden, spec.model.heads, spec.model.vocabulary, spec.model.sequence);
-  spdlog::info("layout: tensor {}{} x pipeline {} ({}, layers {}) x data {}{}", strategy.tensor,
-               strategy.sequence_parallel ? " (sequence parallel)" : "", strategy.pipeline, describe_schedule(strategy),
-               describe_stages(trainer.stages(), spec.model), strategy.data, describe_sharding(strategy));
+  const std::string context =
+      strategy.context == 1 ? ""
+                            : fmt::format(" x context {} ({})", strategy.context, to_string(strategy.context_kind));
+  spdlog::info("layout: tensor {}{}{} x pipeline {} ({}, layers {}) x data {}{}", strategy.tensor,
+               strategy.sequence_parallel ? " (sequence parallel)" : "", context, strategy.pipeline,
+               describe_schedule(strategy), describe_stages(trainer.stages(), spec.model), strategy.data,
+               describe_sharding(strategy));
   spdlog::info("batch: {} samples = {} micro-batches of {} on each of {} replicas; {}, recomputation {}",
                strategy.global_batch, strategy.micro_batches(), strategy.micro_batch, strategy.data,
                to_string(spec.precision.compute), to_string(strategy.recompute));

@@ -61,6 +61,31 @@ TEST_F(Kernels, FlopsAreThoseOfTheAccount) {
   }
 }
 
+TEST_F(Kernels, RanksThatShareASequenceShareItsWork) {
+  model_ = spec::model_preset("llama3-8b");  // 32 heads of 128, 8 of keys
+  const UnitWork whole = layer(strategy(2, spec::Recompute::full), unfused());
+  for (const auto kind : {spec::ContextKind::ring, spec::ContextKind::all_to_all}) {
+    spec::Strategy shared = strategy(2, spec::Recompute::full);
+    shared.context = 8;
+    shared.context_kind = kind;
+    const UnitWork part = layer(shared, unfused());
+    EXPECT_NEAR(8 * flops(part.forward.kernels) / flops(whole.forward.kernels), 1.0, 1e-12);
+    EXPECT_NEAR(8 * flops(part.backward.kernels) / flops(whole.backward.kernels), 1.0, 1e-12);
+    EXPECT_EQ(part.recompute.context.size(), part.forward.context.size());
+    double forward = 0, backward = 0;
+    for (const Message& message : part.forward.context) forward += message.bytes;
+    for (const Message& message : part.backward.context) backward += message.bytes;
+    const double rows = 2.0 * static_cast<double>(model_.sequence) / 8;
+    if (kind == spec::ContextKind::ring) {  // keys and values of 4 heads, 7 times; their gradients in fp32
+      EXPECT_DOUBLE_EQ(forward, 7 * rows * 2 * 4 * 128 * 2);
+      EXPECT_DOUBLE_EQ(backward, 7 * rows * 2 * 4 * 128 * (2 + 4));
+    } else {  // 16 heads there and back, and 4 of keys and of values, each twice
+      EXPECT_DOUBLE_EQ(forward, rows * (2 * 16 + 2 * 8) * 128 * 2);
+      EXPECT_DOUBLE_EQ(backward, forward);
+    }
+  }
+}
+
 TEST_F(Kernels, FusedAttentionRepeatsItsScores) {
   const UnitWork fused = layer(strategy(1, spec::Recompute::none), Recipe{});
   const UnitWork plain = layer(strategy(1, spec::Recompute::none), unfused());

@@ -131,6 +131,23 @@ TEST_P(Collectives, MessagesGoRoundARing) {
   });
 }
 
+TEST_P(Collectives, ShiftGoesToTheNextRank) {
+  const int64_t size = GetParam().ranks;
+  run_ranks(size, [&](int64_t rank, std::shared_ptr<Store> store) {
+    const Mesh mesh = make(rank, store);
+    // Two at once, larger than what is on its way without a receiver.
+    const int64_t elements = 300'000;
+    const at::Tensor first = empty(elements), second = empty(4);
+    Work one = mesh.world().shift(first, input(rank, elements));
+    Work other = mesh.world().shift(second, input(rank + 100, 4));
+    other.wait();
+    one.wait();
+    const int64_t before = (rank + size - 1) % size;
+    EXPECT_TRUE(first.equal(input(before, elements)));
+    EXPECT_TRUE(second.equal(input(before + 100, 4)));
+  });
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kLong, at::kInt}) {

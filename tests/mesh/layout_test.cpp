@@ -23,13 +23,22 @@ TEST(MeshShape, OrdersRanksPipelineDataTensor) {
   EXPECT_THAT(shape.slice(Axis::pipeline, 17), ElementsAre(5, 17));
 }
 
+TEST(MeshShape, ContextIsBetweenDataAndTensor) {
+  const MeshShape shape{.pipeline = 2, .data = 3, .context = 2, .tensor = 4};
+  EXPECT_EQ(shape.ranks(), 48);
+  EXPECT_THAT(shape.slice(Axis::context, 17), ElementsAre(17, 21));
+  EXPECT_THAT(shape.slice(Axis::data, 17), ElementsAre(1, 9, 17));
+  EXPECT_THAT(shape.copies(17), ElementsAre(1, 5, 9, 13, 17, 21));
+  EXPECT_THAT(shape.slice(Axis::pipeline, 17), ElementsAre(17, 41));
+}
+
 TEST(MeshShape, CoordinatesAndRanksAreInverse) {
-  const MeshShape shape{.pipeline = 3, .data = 2, .tensor = 5};
+  const MeshShape shape{.pipeline = 3, .data = 2, .context = 3, .tensor = 5};
   for (int64_t rank = 0; rank < shape.ranks(); ++rank) {
     EXPECT_EQ(shape.rank_at(shape.coordinate(Axis::pipeline, rank), shape.coordinate(Axis::data, rank),
-                            shape.coordinate(Axis::tensor, rank)),
+                            shape.coordinate(Axis::tensor, rank), shape.coordinate(Axis::context, rank)),
               rank);
-    for (const Axis axis : {Axis::pipeline, Axis::data, Axis::tensor}) {
+    for (const Axis axis : {Axis::pipeline, Axis::data, Axis::context, Axis::tensor}) {
       const auto slice = shape.slice(axis, rank);
       EXPECT_EQ(slice[static_cast<std::size_t>(shape.coordinate(axis, rank))], rank);
     }
@@ -40,8 +49,13 @@ std::vector<MeshShape> shapes() {
   std::vector<MeshShape> all;
   for (const int64_t pipeline : {1, 2, 3, 4}) {
     for (const int64_t data : {1, 2, 3}) {
-      for (const int64_t tensor : {1, 2, 4}) all.push_back({pipeline, data, tensor});
-      for (const int64_t group : {1, 2}) all.push_back({pipeline, 2 * data, 2, group});
+      for (const int64_t tensor : {1, 2, 4}) all.push_back({.pipeline = pipeline, .data = data, .tensor = tensor});
+      for (const int64_t group : {1, 2}) {
+        all.push_back({.pipeline = pipeline, .data = 2 * data, .tensor = 2, .shard_group = group});
+      }
+      for (const int64_t group : {0, 3, 6}) {
+        all.push_back({.pipeline = pipeline, .data = 2 * data, .context = 3, .tensor = 2, .shard_group = group});
+      }
     }
   }
   return all;
@@ -74,11 +88,12 @@ TEST(PlanGroups, MakesOneSetOfConnectionsForEqualMembers) {
     for (int64_t rank = 0; rank < shape.ranks(); ++rank) {
       std::map<std::vector<int64_t>, int> made;
       for (const PlannedGroup& group : plan_groups(shape, rank)) {
-        const bool direction = group.role == Role::forward || group.role == Role::backward;
-        if (group.members.size() == 1 || direction) {
+        const bool own =
+            group.role == Role::forward || group.role == Role::backward || group.role == Role::context;
+        if (group.members.size() == 1 || own) {
           EXPECT_EQ(group.shares_with, -1);
         }
-        if (group.members.size() > 1 && group.shares_with < 0 && !direction) ++made[group.members];
+        if (group.members.size() > 1 && group.shares_with < 0 && !own) ++made[group.members];
       }
       for (const auto& [members, count] : made) EXPECT_EQ(count, 1);
     }

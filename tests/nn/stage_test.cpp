@@ -134,6 +134,7 @@ TEST_P(SeparateDocuments, AreAsSamplesOfTheirOwn) {
   std::vector<at::Tensor> places;
   for (const int64_t length : lengths) places.push_back(at::arange(length, at::kLong));
   batch.positions = at::cat(places).repeat({2});
+  batch.documents = batch.positions.view({2, -1}).eq(0).cumsum(1);
   OneRank rank(model, whole);
   const Result actual = by_stage(rank.small, {batch});
   const Result expected = reference(model, whole, batch, at::kFloat, lengths);

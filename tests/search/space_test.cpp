@@ -104,6 +104,29 @@ TEST_P(Covers, ExactlyTheChunksThatAreLegal) {
   EXPECT_EQ(found, expected);
 }
 
+TEST(Space, ContextIsThereWhereItIsAskedFor) {
+  const spec::ModelSpec model = grouped_model();
+  std::set<std::tuple<int64_t, int64_t, int>> found;
+  for (const Cut& cut : cuts({.devices = 16, .global_batch = 16, .most_context = 8}, model)) {
+    EXPECT_EQ(cut.tensor * cut.context * cut.pipeline * cut.data, 16);
+    found.insert({cut.tensor, cut.context, static_cast<int>(cut.context_kind)});
+    for_each_plan({.devices = 16, .global_batch = 16, .most_context = 8}, model, cut, [&](const spec::Strategy& s) {
+      spec::Strategy again = s;
+      EXPECT_NO_THROW(spec::derive_data(again, model, 16));
+      EXPECT_EQ(again.data, s.data);
+    });
+  }
+  std::set<std::tuple<int64_t, int64_t, int>> expected;
+  for (const int64_t tensor : {1, 2, 4}) {  // four key heads
+    for (const int64_t context : {1, 2, 4, 8}) {
+      if (tensor * context > 16) continue;
+      expected.insert({tensor, context, 0});
+      if (context > 1 && 12 / tensor % context == 0) expected.insert({tensor, context, 1});
+    }
+  }
+  EXPECT_EQ(found, expected);
+}
+
 TEST(Space, NoPlanComesTwice) {
   const spec::ModelSpec model = small_model();
   const Space space{.devices = 16, .global_batch = 64};

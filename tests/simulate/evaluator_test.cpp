@@ -55,6 +55,13 @@ TEST(Evaluator, MemoryIsThatOfTheExactAccount) {
           strategies.push_back(strategy_of(model, tensor, pipeline, 4 * tensor * pipeline, 64, recompute));
           strategies.back().schedule = schedule;
           strategies.back().sequence_parallel = sequence_parallel;
+          for (const auto kind : {spec::ContextKind::ring, spec::ContextKind::all_to_all}) {
+            spec::Strategy shared = strategies.back();
+            shared.context = 4;
+            shared.context_kind = kind;
+            shared.data = 1;
+            strategies.push_back(shared);
+          }
         }
       }
     }
@@ -72,6 +79,36 @@ TEST(Evaluator, MemoryIsThatOfTheExactAccount) {
           << to_string(strategy.schedule);
     }
   }
+}
+
+TEST(Evaluator, SharingSequencesDividesActivationsAndCostsMessages) {
+  spec::ModelSpec model = spec::model_preset("gpt-22b");
+  model.sequence = 65536;
+  const auto predict = [&](int64_t context, spec::ContextKind kind, double network) {
+    spec::Strategy strategy = strategy_of(model, 4, 1, 4, 4);
+    strategy.context = context;
+    strategy.context_kind = kind;
+    spec::derive_data(strategy, model, 4 * context);
+    spec::Machine machine = frontier();
+    machine.stack.network_efficiency *= network;
+    return Evaluator(model, machine, cost::recipe("ridgeline"), spec::Precision::bf16).predict(strategy);
+  };
+  const Prediction alone = predict(1, spec::ContextKind::ring, 1);
+  EXPECT_EQ(alone.time.context_comm, 0);
+  for (const auto kind : {spec::ContextKind::ring, spec::ContextKind::all_to_all}) {
+    const Prediction shared = predict(4, kind, 1);
+    EXPECT_DOUBLE_EQ(shared.time.total(), shared.step_seconds);
+    EXPECT_GT(shared.time.context_comm, 0);
+    EXPECT_NEAR(shared.memory.activations / alone.memory.activations, 0.25, 0.01);
+    EXPECT_LT(shared.step_seconds, alone.step_seconds / 3);
+    EXPECT_NEAR(shared.tflops_per_device * shared.step_seconds * 4, alone.tflops_per_device * alone.step_seconds, 1e-6);
+  }
+  // A ring hides its messages behind attention until these take longer.
+  const double fast = predict(4, spec::ContextKind::ring, 1).time.context_comm;
+  const double slow = predict(4, spec::ContextKind::ring, 0.01).time.context_comm;
+  const double exchanged = predict(4, spec::ContextKind::all_to_all, 1).time.context_comm;
+  EXPECT_LT(fast, exchanged);
+  EXPECT_GT(slow, 10 * fast);
 }
 
 // Table 2 of Korthikanti et al. 2022 (arXiv 2205.05198), which holds for GPT with dropout; but for norms' statistics.

@@ -128,6 +128,8 @@ TEST_F(Config, EveryFieldIsWritten) {
       [](TrainSpec& s) { s.model.attention_dropout = 0.5; },
       [](TrainSpec& s) { s.strategy.tensor = 5; },
       [](TrainSpec& s) { s.strategy.sequence_parallel = true; },
+      [](TrainSpec& s) { s.strategy.context = 5; },
+      [](TrainSpec& s) { s.strategy.context_kind = ContextKind::all_to_all; },
       [](TrainSpec& s) { s.strategy.pipeline = 5; },
       [](TrainSpec& s) { s.strategy.schedule = ScheduleKind::gpipe; },
       [](TrainSpec& s) { s.strategy.stage_layers = {5}; },

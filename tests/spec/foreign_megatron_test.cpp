@@ -100,7 +100,8 @@ TEST_F(Foreign, MegatronScriptOfALlama) {
   EXPECT_EQ(spec.precision.compute, Precision::bf16);
   EXPECT_EQ(spec.optimizer.beta2, 0.95);
   EXPECT_EQ(config.devices, 16);
-  EXPECT_THAT(meaning(config.beyond, "--context-parallel-size"), HasSubstr("the sequence cut over 2 devices"));
+  EXPECT_EQ(spec.strategy.context, 2);
+  EXPECT_EQ(meaning(config.understood, "--context-parallel-size"), "strategy.context = 2");
   EXPECT_THAT(config.assumed, Contains("2 data parallel replicas (16 devices)"));
   EXPECT_THAT(config.assumed, Contains(HasSubstr("NNODES is not set in the file; its default '2' is taken")));
   EXPECT_EQ(meaning(config.understood, "--num-layers"), "model.layers = 32");

@@ -104,6 +104,56 @@ TEST(DeriveData, ChecksChunks) {
               HasSubstr("the 7 micro-batches of a replica do not divide by strategy.pipeline = 2"));
 }
 
+TEST(DeriveData, ContextIsAnAxisOfItsOwn) {
+  Strategy strategy{.tensor = 2, .pipeline = 2, .context = 4, .zero_stage = 1};
+  derive_data(strategy, small_model(), 32);
+  EXPECT_EQ(strategy.data, 2);
+  EXPECT_EQ(strategy.ranks(), 32);
+  EXPECT_EQ(strategy.micro_batches(), 4);  // ranks that share a sequence share its micro-batches
+  EXPECT_EQ(strategy.copies(), 8);
+  EXPECT_EQ(strategy.shards(), 8);
+  EXPECT_EQ(strategy.held_sequence(small_model()), 16);
+}
+
+TEST(DeriveData, ChecksContext) {
+  const auto heads = ContextKind::all_to_all;
+  EXPECT_EQ(error({.context = 32}, 32), "no error");
+  EXPECT_THAT(error({.context = 64}, 64),
+              HasSubstr("strategy.context = 64: a sequence of 64 cannot be cut in 128 parts"));
+  EXPECT_THAT(error({.context = 3}, 3), HasSubstr("use a context of 1, 2, 4, 8, 16, 32, or a model.sequence that"));
+  EXPECT_THAT(error({.context = 2}, 3), HasSubstr("tensor * context * pipeline = 1 * 2 * 1 = 2"));
+  EXPECT_THAT(error({.tensor = 4, .sequence_parallel = true, .context = 32}, 128),
+              HasSubstr("a sequence of 2 (what strategy.context = 32 leaves a rank) does not divide"));
+  EXPECT_EQ(error({.tensor = 3, .context = 4, .context_kind = heads}, 12), "no error");
+  EXPECT_THAT(error({.tensor = 3, .context = 8, .context_kind = heads}, 24),
+              HasSubstr("strategy.context = 8: all_to_all shares out heads, and the 4 of a tensor rank"));
+  ModelSpec grouped = small_model();
+  grouped.kv_heads = 6;
+  grouped.sequence = 96;
+  EXPECT_EQ(error({.context = 12, .context_kind = heads}, 12, grouped), "no error");  // each key head on two ranks
+  EXPECT_THAT(error({.context = 4, .context_kind = heads}, 4, grouped), HasSubstr("of the 6 key and value heads"));
+  EXPECT_THAT(error({.context = 2, .zero_stage = 1, .shard_group = 3}, 8),
+              HasSubstr("does not divide the 8 ranks of the data axis with 2 of context each"));
+  EXPECT_THAT(error({.tensor = 1, .pipeline = 1'000'000, .context = 1'000'000}, 8), HasSubstr("strategy."));
+}
+
+TEST(HeldPlaces, AreAllOfTheSequenceOnce) {
+  for (const auto kind : {ContextKind::ring, ContextKind::all_to_all}) {
+    const Strategy strategy{.context = 3, .context_kind = kind};
+    std::vector<int64_t> seen(36, 0);
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      int64_t held = 0;
+      for (const Range& places : strategy.held_places(36, rank)) {
+        held += places.size();
+        for (int64_t token = places.begin; token < places.end; ++token) ++seen[token];
+      }
+      EXPECT_EQ(held, 12);
+    }
+    EXPECT_EQ(seen, std::vector<int64_t>(36, 1));
+  }
+  EXPECT_EQ((Strategy{.context = 3}.held_places(36, 1)), (std::vector<Range>{{6, 12}, {24, 30}}));
+}
+
 TEST(DeriveData, ChecksRanges) {
   EXPECT_THAT(error({.tensor = 0}, 1), HasSubstr("strategy.tensor = 0: expected 1 to"));
   EXPECT_THAT(error({.pipeline = -1}, 1), HasSubstr("strategy.pipeline = -1"));

@@ -8,12 +8,14 @@
 
 namespace ridgeline::train {
 
-// A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches.
+// A layout in the words of its name: t2 p2 d2 are the axes (d is derived from the ranks), then switches, among them
+// those of the context axis.
 struct Layout {
   int64_t tensor, pipeline, data;
-  // Of: sp, zero (1), zero2, zero3, hybrid (shards over two ranks), offload, gpipe, vp2 (two chunks a stage), zb, zbv,
-  // deep (8 layers), selective, full, mb2, untied, dropout, documents, uneven, tiny_buckets, bf16, fp16, gloo (instead of
-  // shared memory); or a family of spec/families.h.
+  // Of: ring2, ring3, ring4, ring8, heads2, heads4, heads8 (context of that kind; heads: all_to_all), seq24 (tokens of
+  // a sample), sp, zero (1), zero2, zero3, hybrid (shards over two ranks), offload, gpipe, vp2 (two chunks a stage),
+  // zb, zbv, deep (8 layers), selective, full, mb2, untied, dropout, documents, uneven, tiny_buckets, bf16, fp16, gloo
+  // (instead of shared memory); or a family of spec/families.h.
   std::string switches;
 
   std::string family() const {
@@ -23,6 +25,14 @@ struct Layout {
     return has("untied") ? "gpt_untied" : "gpt";
   }
   bool has(const std::string& word) const { return (" " + switches + " ").find(" " + word + " ") != std::string::npos; }
+  int64_t context() const {
+    for (const int64_t size : {2, 3, 4, 8}) {
+      if (has(fmt::format("ring{}", size)) || has(fmt::format("heads{}", size))) return size;
+    }
+    return 1;
+  }
+  bool shares_heads() const { return switches.find("heads") != std::string::npos; }
+  int64_t ranks() const { return tensor * context() * pipeline * data; }
   std::string name() const {
     std::string text = fmt::format("t{}_p{}_d{}_{}", tensor, pipeline, data, switches);
     for (char& c : text) c = c == ' ' ? '_' : c;
@@ -34,6 +44,9 @@ inline spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
   spec::TrainSpec spec = small_spec(data);
   spec.strategy.tensor = layout.tensor;
   spec.strategy.pipeline = layout.pipeline;
+  spec.strategy.context = layout.context();
+  if (layout.shares_heads()) spec.strategy.context_kind = spec::ContextKind::all_to_all;
+  if (layout.has("seq24")) spec.model.sequence = 24;
   spec.strategy.sequence_parallel = layout.has("sp");
   spec.strategy.zero_stage = layout.has("zero3") ? 3 : layout.has("zero2") ? 2 : layout.has("zero") ? 1 : 0;
   spec.strategy.shard_group = layout.has("hybrid") ? 2 : 0;

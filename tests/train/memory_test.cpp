@@ -17,7 +17,7 @@ TEST_P(MemoryTest, BetweenActionsIsThatOfTheAccount) {
   spec.model.sequence = 64;  // activations are most of it
   spec.strategy.micro_batch = 2;
   spec.strategy.global_batch = 2 * 8 * GetParam().data;
-  const int64_t ranks = GetParam().tensor * GetParam().pipeline * GetParam().data;
+  const int64_t ranks = GetParam().ranks();
   spec::derive_data(spec.strategy, spec.model, ranks);
   const data::SampleSource source(spec.data, spec.model.sequence, spec.model.vocabulary, spec.training.seed);
   mesh::run_ranks(ranks, [&](int64_t rank, std::shared_ptr<mesh::Store> store) {
@@ -61,7 +61,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{2, 2, 1, "zb sp full"}, Layout{1, 2, 1, "zbv"}, Layout{1, 4, 1, "zbv deep"},
                     Layout{2, 2, 2, "zbv sp zero selective"}, Layout{1, 2, 1, "llama3"}, Layout{2, 1, 1, "qwen3 sp"},
                     Layout{1, 2, 2, "bf16 zero"}, Layout{1, 2, 1, "zb bf16"}, Layout{1, 2, 2, "mistral zero full"},
-                    Layout{2, 2, 1, "qwen2 selective"}),
+                    Layout{2, 2, 1, "qwen2 selective"}, Layout{1, 1, 1, "ring2"}, Layout{1, 1, 2, "ring4 full zero"},
+                    Layout{1, 2, 1, "ring2 zb"}, Layout{2, 1, 2, "ring2 sp zero3 selective"}, Layout{1, 1, 1, "heads2"},
+                    Layout{2, 1, 1, "heads4 sp"}, Layout{1, 2, 1, "heads2 full"}, Layout{1, 2, 1, "heads4 zb bf16"},
+                    Layout{1, 1, 1, "llama3 heads8"}, Layout{1, 1, 1, "qwen3 heads4 selective"},
+                    Layout{1, 1, 1, "qwen3 ring2 selective"}),
     [](const auto& info) { return info.param.name(); });
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 const History& one_rank(const Layout& layout) {
   static std::map<std::string, History> known;
   std::string switches = layout.family() + " ";
-  for (const char* word : {"dropout", "documents", "bf16", "fp16", "deep"}) {
+  for (const char* word : {"dropout", "documents", "bf16", "fp16", "deep", "seq24"}) {
     if (layout.has(word)) switches += std::string(word) + " ";
   }
   auto found = known.find(switches);
@@ -44,8 +44,7 @@ Bounds expect_equal_to_one_rank(const Layout& layout) {
   const History& expected = one_rank(layout);
   mesh::MeshOptions options = mesh::rank_options();
   if (layout.has("gloo")) options.back_end = mesh::BackEndKind::gloo;
-  const History actual =
-      train_layout(spec_of(layout, token_file()), layout.tensor * layout.pipeline * layout.data, options);
+  const History actual = train_layout(spec_of(layout, token_file()), layout.ranks(), options);
   const Bounds bounds = bounds_of(layout);
   EXPECT_EQ(actual.loss.size(), expected.loss.size());
   if (actual.loss.size() != expected.loss.size()) return {};
@@ -76,12 +75,18 @@ Layout random_layout(std::mt19937_64& random) {
   const auto coin = [&] { return random() % 2 == 0; };
   Layout layout{draw({1, 2, 4}), draw({1, 2, 4}), 1, ""};
   while (layout.tensor * layout.pipeline > 8) layout.pipeline /= 2;
+  int64_t context = draw({1, 1, 2, 4});
+  while (layout.tensor * layout.pipeline * context > 8) context /= 2;
   layout.data = draw({1, 2, 4, 8});
-  while (layout.tensor * layout.pipeline * layout.data > 8) layout.data /= 2;
+  while (layout.tensor * layout.pipeline * context * layout.data > 8) layout.data /= 2;
   std::vector<std::string> words;
   const std::vector<std::string> zero = {"", "zero", "zero2", "zero3"};
   words.push_back(zero[random() % 4]);
-  if (!words[0].empty() && layout.data >= 2 && coin()) words.push_back("hybrid");
+  if (!words[0].empty() && layout.data * context >= 2 && coin()) words.push_back("hybrid");
+  if (context > 1) {
+    const bool heads = 8 / layout.tensor % context == 0 && coin();
+    words.push_back(fmt::format("{}{}", heads ? "heads" : "ring", context));
+  }
   if (layout.tensor > 1 && coin()) words.push_back("sp");
   if (layout.pipeline > 1 && coin()) words.push_back("gpipe");
   if (layout.pipeline > 1 && coin()) words.push_back("uneven");
@@ -193,6 +198,46 @@ std::vector<Layout> family_layouts() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ParityTest, testing::ValuesIn(family_layouts()),
+                         [](const auto& info) { return info.param.name(); });
+
+// Ranks that share sequences, by a ring and by sharing out heads, alone and with every other axis.
+INSTANTIATE_TEST_SUITE_P(
+    Context, ParityTest,
+    testing::Values(Layout{1, 1, 1, "ring2"}, Layout{1, 1, 1, "ring3 seq24"}, Layout{1, 1, 1, "ring4 mb2 dropout"},
+                    Layout{1, 1, 1, "ring8 untied"}, Layout{1, 1, 1, "ring2 gloo"}, Layout{1, 1, 1, "ring4 selective"},
+                    Layout{1, 1, 1, "heads2"}, Layout{1, 1, 1, "heads4 mb2 dropout"}, Layout{1, 1, 1, "heads8 full"},
+                    Layout{1, 1, 1, "heads2 gloo selective"}, Layout{2, 1, 1, "ring2 sp"},
+                    Layout{2, 1, 1, "ring4 full untied"}, Layout{2, 1, 1, "heads4 sp dropout"},
+                    Layout{4, 1, 1, "heads2 sp selective"}, Layout{1, 2, 1, "ring2 full dropout mb2"},
+                    Layout{1, 2, 1, "heads2 gpipe untied"}, Layout{1, 2, 1, "ring2 vp2"},
+                    Layout{1, 2, 1, "heads4 vp2 full"}, Layout{1, 2, 1, "ring4 zb"}, Layout{1, 2, 1, "heads2 zb mb2"},
+                    Layout{1, 2, 1, "ring2 zbv"}, Layout{1, 2, 1, "heads2 zbv selective"}, Layout{1, 1, 2, "ring2 mb2"},
+                    Layout{1, 1, 2, "ring2 zero tiny_buckets"}, Layout{1, 1, 1, "ring4 zero2"},
+                    Layout{1, 1, 2, "ring4 zero3 untied"}, Layout{1, 1, 2, "heads2 zero3 dropout"},
+                    Layout{1, 1, 2, "heads4 zero hybrid"}, Layout{1, 1, 4, "ring2 zero3 hybrid"},
+                    Layout{1, 1, 1, "ring2 zero offload"}, Layout{2, 2, 1, "ring2 sp"},
+                    Layout{2, 1, 2, "ring2 sp zero2 selective"}, Layout{1, 2, 2, "heads2 zero3 gpipe"},
+                    Layout{2, 2, 1, "heads2 zb sp zero full"}, Layout{1, 1, 2, "ring2 documents mb2"},
+                    Layout{2, 1, 1, "ring4 documents dropout"}, Layout{1, 2, 1, "heads4 documents"},
+                    Layout{1, 1, 1, "ring2 bf16"}, Layout{1, 2, 2, "ring2 bf16 zero"}, Layout{1, 1, 2, "heads4 bf16"},
+                    Layout{1, 1, 1, "ring2 fp16"}),
+    [](const auto& info) { return info.param.name(); });
+
+std::vector<Layout> context_family_layouts() {
+  std::vector<Layout> layouts;
+  for (const std::string& family : spec::family_names()) {
+    if (family.starts_with("gpt")) continue;
+    layouts.push_back({1, 1, 2, family + " ring2 selective mb2 zero"});
+    layouts.push_back({2, 1, 1, family + " ring4 sp dropout"});
+    layouts.push_back({1, 2, 1, family + " heads4 full"});
+    layouts.push_back({2, 1, 1, family + " heads2 sp selective"});
+  }
+  layouts.push_back({1, 1, 2, "mistral ring4 documents"});
+  layouts.push_back({2, 1, 1, "mistral heads2 documents sp"});
+  return layouts;
+}
+
+INSTANTIATE_TEST_SUITE_P(ContextFamilies, ParityTest, testing::ValuesIn(context_family_layouts()),
                          [](const auto& info) { return info.param.name(); });
 
 // Several chunks of the model on a rank.

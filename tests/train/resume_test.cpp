@@ -23,6 +23,8 @@ struct Case {
   bool offload = false;
   int64_t chunks = 1, other_chunks = 1;
   spec::ScheduleKind schedule = spec::ScheduleKind::one_f_one_b, other_schedule = spec::ScheduleKind::one_f_one_b;
+  int64_t context = 1, other_context = 1;
+  spec::ContextKind context_kind = spec::ContextKind::ring;
 };
 
 class ResumeTest : public testing::TestWithParam<Case> {
@@ -42,6 +44,8 @@ class ResumeTest : public testing::TestWithParam<Case> {
     spec.precision.loss_scale_window = 3;  // the scale moves within the test
     spec.strategy.tensor = c.tensor;
     spec.strategy.pipeline = c.pipeline;
+    spec.strategy.context = c.context;
+    spec.strategy.context_kind = c.context_kind;
     spec.strategy.schedule = c.schedule;
     spec.strategy.virtual_pipeline = c.chunks;
     spec.strategy.zero_stage = c.zero;
@@ -90,6 +94,7 @@ TEST_P(ResumeTest, InAnotherLayoutEqualsToRounding) {
   other.strategy.tensor = c.other_tensor;
   other.strategy.sequence_parallel = c.other_tensor > 1;
   other.strategy.pipeline = c.other_pipeline;
+  other.strategy.context = c.other_context;
   other.strategy.schedule = c.other_schedule;
   other.strategy.virtual_pipeline = c.other_chunks;
   other.strategy.zero_stage = c.other_zero;
@@ -123,7 +128,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"zero_bubble", spec::Precision::fp32, 4, 1, 2, 1, 1, 2, 1, 2, 0, "gpt", false, 1, 2,
                          spec::ScheduleKind::zero_bubble, spec::ScheduleKind::zero_bubble_v},
                     Case{"zero_bubble_v", spec::Precision::bf16, 2, 1, 2, 0, 1, 4, 2, 2, 1, "gpt", false, 2, 1,
-                         spec::ScheduleKind::zero_bubble_v, spec::ScheduleKind::zero_bubble}),
+                         spec::ScheduleKind::zero_bubble_v, spec::ScheduleKind::zero_bubble},
+                    Case{.name = "ring", .precision = spec::Precision::fp32, .ranks = 4, .tensor = 1, .pipeline = 1,
+                         .zero = 1, .tied = 1, .other_ranks = 2, .other_tensor = 2, .other_pipeline = 1,
+                         .other_zero = 0, .context = 2},
+                    Case{.name = "to_ring", .precision = spec::Precision::fp32, .ranks = 2, .tensor = 1, .pipeline = 2,
+                         .zero = 0, .tied = 0, .other_ranks = 8, .other_tensor = 2, .other_pipeline = 1,
+                         .other_zero = 3, .family = "llama3", .other_context = 4},
+                    Case{.name = "heads_to_other_width", .precision = spec::Precision::bf16, .ranks = 4, .tensor = 1,
+                         .pipeline = 1, .zero = 3, .tied = 1, .other_ranks = 4, .other_tensor = 1, .other_pipeline = 1,
+                         .other_zero = 2, .family = "qwen3", .context = 4, .other_context = 2,
+                         .context_kind = spec::ContextKind::all_to_all}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Resume, OfAnotherModelNamesTensorAndShapes) {
