@@ -59,7 +59,8 @@ class SmallStage {
  public:
   SmallStage(const spec::ModelSpec& model, const spec::Strategy& strategy, const mesh::Communicator& tensor,
              at::ScalarType compute, const NamedTensors& whole, spec::Range units)
-      : context_{model, strategy, spec::residual_placement(strategy), &tensor, 77, compute, at::kCPU},
+      : context_{model, strategy, spec::residual_placement(strategy), &tensor, 77, compute, at::kCPU, nullptr,
+                 at::zeros({1}, at::kDouble)},
         parameters_(make_parameters(context_, units)),
         stage_(context_, *parameters_, units) {
     for (const spec::FlatEntry& entry : parameters_->layout().entries) {
