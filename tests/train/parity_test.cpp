@@ -111,7 +111,8 @@ Layout random_layout(std::mt19937_64& random) {
     words.push_back(draw_family(random));
     const bool whole = layout.tensor > 1 && coin();
     if (whole) words.push_back("whole");
-    const int64_t group = has_hybrid(words) ? 2 : layout.data, width = group * (whole ? layout.tensor : 1);
+    if (context > 1) words.push_back("no_capacity");
+    const int64_t group = has_hybrid(words) ? 2 : layout.data * context, width = group * (whole ? layout.tensor : 1);
     if (width % 4 == 0 && coin()) {
       words.push_back("ep4");
     } else if (width % 2 == 0) {
