@@ -18,7 +18,6 @@ class Table {
       : model_(model),
         strategy_(strategy),
         residual_(spec::residual_placement(strategy)),
-        strategy_(strategy),
         micro_batch_(strategy.micro_batch),
         rows_(strategy.held_rows(model)) {}
 
@@ -200,7 +199,6 @@ class Table {
   const spec::ModelSpec& model_;
   const spec::Strategy& strategy_;
   Placement residual_;
-  const spec::Strategy& strategy_;
   int64_t micro_batch_;
   int64_t rows_;
   std::vector<SavedTensor> list_;

@@ -211,7 +211,7 @@ double MemoryModel::sharding_buffers(const spec::Strategy& strategy, int64_t lay
 // and arriving; or what goes out and comes in of all heads.
 double MemoryModel::context_buffers(const spec::Strategy& strategy) {
   if (strategy.context == 1) return 0;
-  const cost::LocalShares& local = shares(strategy.tensor);
+  const cost::LocalShares& local = shares(strategy);
   const double rows = to_double(strategy.held_rows(model_)), keys = 2 * rows * to_double(local.key_width);
   if (strategy.context_kind == spec::ContextKind::ring) return keys * (2 * element() + 3 * 4);
   return 2 * element() * (rows * to_double(local.query_width) + keys);
