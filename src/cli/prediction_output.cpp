@@ -96,16 +96,16 @@ std::string describe(const spec::Strategy& strategy) {
 
 std::string prediction_header() {
   return fmt::format(
-      "{:>3} {:>3} {:>4} {:>5} {:>3} {:>13} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n",
-      "TP", "CP", "PP", "DP", "VP", "schedule", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU",
+      "{:>3} {:>3} {:>4} {:>5} {:>3} {:>3} {:>13} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n",
+      "TP", "CP", "PP", "DP", "EP", "VP", "schedule", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU",
       "HFU", "memory", "at worst", "verdict");
 }
 
 std::string prediction_line(const simulate::Prediction& prediction) {
   const spec::Strategy& strategy = prediction.strategy;
   return fmt::format(
-      "{:3} {:3} {:4} {:5} {:3} {:>13} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
-      strategy.tensor, strategy.context, strategy.pipeline, strategy.data, strategy.virtual_pipeline,
+      "{:3} {:3} {:4} {:5} {:3} {:3} {:>13} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
+      strategy.tensor, strategy.context, strategy.pipeline, strategy.data, strategy.expert, strategy.virtual_pipeline,
       strategy.pipeline == 1 ? "-" : schedule_name(strategy), strategy.micro_batch, to_string(strategy.recompute),
       strategy.sequence_parallel ? "yes" : "no", strategy.zero_stage, format_duration(prediction.step_seconds),
       format_count(prediction.tokens_per_second), prediction.tflops_per_device, 100 * prediction.mfu,
