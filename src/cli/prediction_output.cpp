@@ -26,7 +26,8 @@ json to_json(const spec::Strategy& strategy) {
                    {"virtual_pipeline", strategy.virtual_pipeline},
                    {"data", strategy.data},
                    {"context", strategy.context},
-                   {"expert", 1},
+                   {"expert", strategy.expert},
+                   {"expert_tensor", strategy.keeps_experts_whole() ? 1 : strategy.tensor},
                    {"zero_stage", strategy.zero_stage},
                    {"shard_group", strategy.shard_group},
                    {"offload_optimizer", strategy.offload_optimizer},
@@ -68,7 +69,7 @@ json to_json(const simulate::Prediction& prediction) {
             {"pipeline_comm", time.pipeline_comm},
             {"data_comm", time.data_comm},
             {"context_comm", time.context_comm},
-            {"expert_comm", 0.0},
+            {"expert_comm", time.expert_comm},
             {"bubble", time.bubble},
             {"optimizer", time.optimizer}}}};
 }
@@ -79,6 +80,8 @@ std::string describe(const spec::Strategy& strategy) {
     text += fmt::format(" x context {} ({})", strategy.context, to_string(strategy.context_kind));
   text +=
       fmt::format(" x pipeline {} x data {}, micro-batch {}", strategy.pipeline, strategy.data, strategy.micro_batch);
+  if (strategy.expert > 1) text += fmt::format(", experts on {} ranks", strategy.expert);
+  if (strategy.keeps_experts_whole()) text += ", experts whole";
   if (is_interleaved(strategy)) text += fmt::format(", {} chunks a stage", strategy.virtual_pipeline);
   if (strategy.pipeline > 1 && strategy.schedule != spec::ScheduleKind::one_f_one_b) {
     text += ", " + to_string(strategy.schedule);
@@ -93,16 +96,16 @@ std::string describe(const spec::Strategy& strategy) {
 
 std::string prediction_header() {
   return fmt::format(
-      "{:>3} {:>3} {:>4} {:>5} {:>3} {:>13} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n",
-      "TP", "CP", "PP", "DP", "VP", "schedule", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU",
+      "{:>3} {:>3} {:>4} {:>5} {:>3} {:>3} {:>13} {:>4} {:>9} {:>3} {:>2} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}  {}\n",
+      "TP", "CP", "PP", "DP", "EP", "VP", "schedule", "MBS", "recompute", "SP", "Z", "step", "tokens/s", "TFLOP/s", "MFU",
       "HFU", "memory", "at worst", "verdict");
 }
 
 std::string prediction_line(const simulate::Prediction& prediction) {
   const spec::Strategy& strategy = prediction.strategy;
   return fmt::format(
-      "{:3} {:3} {:4} {:5} {:3} {:>13} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
-      strategy.tensor, strategy.context, strategy.pipeline, strategy.data, strategy.virtual_pipeline,
+      "{:3} {:3} {:4} {:5} {:3} {:3} {:>13} {:4} {:>9} {:>3} {:2} {:>9} {:>9} {:8.1f} {:5.1f}% {:5.1f}% {:>9} {:>9}  {}\n",
+      strategy.tensor, strategy.context, strategy.pipeline, strategy.data, strategy.expert, strategy.virtual_pipeline,
       strategy.pipeline == 1 ? "-" : schedule_name(strategy), strategy.micro_batch, to_string(strategy.recompute),
       strategy.sequence_parallel ? "yes" : "no", strategy.zero_stage, format_duration(prediction.step_seconds),
       format_count(prediction.tokens_per_second), prediction.tflops_per_device, 100 * prediction.mfu,
@@ -116,6 +119,7 @@ std::string time_table(const simulate::Prediction& prediction) {
       {"compute", time.compute}, {"tensor axis", time.tensor_comm}, {"stage messages", time.pipeline_comm},
       {"bubble", time.bubble},   {"data axis", time.data_comm},     {"optimizer", time.optimizer}};
   if (prediction.strategy.context > 1) parts.insert(parts.begin() + 2, {"context axis", time.context_comm});
+  if (prediction.strategy.expert > 1) parts.insert(parts.begin() + 2, {"experts", time.expert_comm});
   std::string text;
   for (const auto& [name, seconds] : parts) {
     text += fmt::format("  {:16} {:>10}  {:5.1f} %\n", name, format_duration(seconds),

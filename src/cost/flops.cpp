@@ -16,6 +16,9 @@ bool recomputed(const spec::ModelSpec& model, spec::Recompute recompute, int64_t
 }
 
 double tensor_share(const Product& product, const spec::Strategy& strategy, int64_t tensor_rank) {
+  // Rows of a micro-batch, which divide by the axis, or all of them.
+  if (product.is_routed && strategy.keeps_experts_whole()) return 1.0 / static_cast<double>(strategy.tensor);
+  if (product.divided == 0) return 1.0;
   const spec::Range part = spec::split_range(product.divided, strategy.tensor, tensor_rank);
   return static_cast<double>(part.size()) / static_cast<double>(product.divided);
 }
@@ -26,12 +29,12 @@ namespace {
 
 // An MLP through which a token goes `times` times; each matrix is `width` wide and divided by its width.
 void add_mlp(std::vector<Product>& products, const spec::ModelSpec& model, const std::string& name, int64_t width,
-             int64_t times) {
+             int64_t times, bool is_routed = false) {
   const double forward = 2.0 * static_cast<double>(model.sequence) * static_cast<double>(model.hidden) *
                          static_cast<double>(width) * static_cast<double>(times);
-  if (model.gated_mlp) products.push_back({name + " gate", forward, width});
-  products.push_back({name + " up", forward, width});
-  products.push_back({name + " down", forward, width});
+  if (model.gated_mlp) products.push_back({name + " gate", forward, width, true, is_routed});
+  products.push_back({name + " up", forward, width, true, is_routed});
+  products.push_back({name + " down", forward, width, true, is_routed});
 }
 
 std::vector<Product> layer_products(const spec::ModelSpec& model) {
@@ -47,9 +50,9 @@ std::vector<Product> layer_products(const spec::ModelSpec& model) {
     add_mlp(products, model, "mlp", model.ffn(), 1);
     return products;
   }
-  products.push_back({"router", 2.0 * sequence * hidden * static_cast<double>(model.experts), model.sequence});
-  add_mlp(products, model, "experts", model.expert_ffn(), model.experts_per_token);
-  if (model.shared_ffn_hidden > 0) add_mlp(products, model, "shared experts", model.shared_ffn_hidden, 1);
+  products.push_back({"router", 2.0 * sequence * hidden * static_cast<double>(model.experts), 0, true, true});
+  add_mlp(products, model, "experts", model.expert_ffn(), model.experts_per_token, true);
+  if (model.shared_ffn_hidden > 0) add_mlp(products, model, "shared experts", model.shared_ffn_hidden, 1, true);
   return products;
 }
 

@@ -11,8 +11,8 @@
 //   layer   qkv 6 s h^2, scores 2 s^2 h, context 2 s^2 h, output 2 s h^2, MLP 4 s h f     head   logits 2 s h V
 // With heads of q channels together and key heads of k: qkv 2 s h (q + 2 k), scores and context 2 s^2 q, output 2 s h
 // q. A gated MLP takes 6 s h f; of E experts of width e a token takes n and the shared ones of width d, with a router:
-// 2 s h E + 6 s h (n e + d). Rotary positions count nothing. Without sequence parallelism every rank of the tensor axis
-// repeats the router, which is counted once.
+// 2 s h E + 6 s h (n e + d). Rotary positions count nothing. Where experts are cut over the tensor axis, each of its ranks
+// repeats the router; a model's FLOPs count it once, a device's as it is.
 // The ranks of a context axis share all of it evenly: a ring leaves out the blocks that no query sees, and as causal
 // attention counts in full, each block that is seen whole counts twice.
 // With f = 4 h a step with full recomputation is 96 B s L h^2 (1 + s / 6h + V / 16 L h): Narayanan et al. 2021
@@ -36,8 +36,9 @@ namespace ridgeline::cost {
 struct Product {
   std::string name;
   double forward_flops;    // of one sample, over the whole tensor axis
-  int64_t divided;         // what the tensor axis divides: heads, MLP width, vocabulary or (router) rows
+  int64_t divided;         // what the tensor axis divides: heads, MLP width or vocabulary; 0: nothing
   bool has_weight = true;  // else a product of two activations
+  bool is_routed = false;  // of the rows that a router sees: where experts are whole the tensor axis divides these
 };
 
 std::vector<Product> unit_products(const spec::ModelSpec& model, int64_t unit);

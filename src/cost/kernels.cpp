@@ -45,13 +45,14 @@ class UnitWriter {
     product(rows_, query, model_.hidden);
     leave_branch();
     name_part("attention");
-    enter_branch();
+    const bool by_rows = model_.experts > 0 && strategy_.keeps_experts_whole();
+    enter_branch(by_rows);
     if (model_.experts > 0) {
       experts();
     } else {
       mlp(rows_, shares_.mlp_width, 1);
     }
-    leave_branch();
+    leave_branch(by_rows);
     name_part("mlp");
   }
 
@@ -113,13 +114,18 @@ class UnitWriter {
     if (strategy_.tensor > 1) work.messages.push_back({kind, stream_bytes(rows_), hidden});
   }
 
-  // Norm before a branch. Under sequence parallelism its output is gathered, in the backward once more.
-  void enter_branch() {
+  // Norm before a branch. Under sequence parallelism its output is gathered, in the backward once more. A branch that works
+  // on a part of the rows gathers nothing but the gradients of norms that see all rows.
+  void enter_branch(bool by_rows = false) {
     const double norm = 2 * stream_bytes(stream_rows_);
     forward({KernelKind::pass, 1, 0, 0, 0, 0, norm});
     const bool repeats_norm = strategy_.recompute == spec::Recompute::selective && !recipe_.selective_is_attention;
     if (repeats_norm) pass(work_.recompute, norm);
     pass(work_.backward, 4 * stream_bytes(stream_rows_));
+    if (by_rows) {
+      if (!strategy_.sequence_parallel) tensor_message(work_.backward, MessageKind::all_gather);
+      return;
+    }
     if (!strategy_.sequence_parallel) {
       tensor_message(work_.backward, MessageKind::all_reduce, recipe_.hides_tensor_backward);
       return;
@@ -131,11 +137,14 @@ class UnitWriter {
   }
 
   // Bias, dropout and the residual's sum.
-  void leave_branch() {
+  void leave_branch(bool by_rows = false) {
     const double mask = model_.dropout > 0 ? 1.0 / element_ : 0.0;
     forward({KernelKind::pass, 1, 0, 0, 0, 0, (3 + mask) * stream_bytes(stream_rows_)});
     pass(work_.backward, (2 + mask) * stream_bytes(stream_rows_));
-    const auto kind = strategy_.sequence_parallel ? MessageKind::reduce_scatter : MessageKind::all_reduce;
+    if (by_rows && strategy_.sequence_parallel) return;
+    const auto kind = by_rows                        ? MessageKind::all_gather
+                      : strategy_.sequence_parallel ? MessageKind::reduce_scatter
+                                                    : MessageKind::all_reduce;
     tensor_message(work_.forward, kind);
     if (repeats_layer_) tensor_message(work_.recompute, kind);
     if (strategy_.sequence_parallel) tensor_message(work_.backward, MessageKind::all_gather);
@@ -214,16 +223,40 @@ class UnitWriter {
     product(rows, width, model_.hidden, batch);
   }
 
-  // Every expert gets an even share of the tokens, which are gathered before and summed after.
+  void expert_message(Work& work, double bytes) {
+    if (strategy_.expert > 1) work.expert.push_back({MessageKind::all_to_all, bytes, false});
+  }
+
+  // Every expert gets an even share of the tokens, which are gathered before and summed after, and go to the ranks where
+  // their experts lie and back: numbers of rows, rows and weights, outputs; and the gradients of these.
   void experts() {
-    product(rows_, model_.hidden, model_.experts);
-    const int64_t routed = rows_ * model_.experts_per_token;
+    const bool by_rows = strategy_.keeps_experts_whole();
+    const int64_t rows = by_rows ? rows_ / strategy_.tensor : rows_;
+    const int64_t routed = rows * model_.experts_per_token;
+    product(rows, model_.hidden, model_.experts);
+    const bool counts = model_.router_auxiliary_loss > 0 || model_.capacity_factor > 0;
+    for (Work* work : {&work_.forward, &work_.recompute}) {
+      if (work == &work_.recompute && !repeats_layer_) break;
+      if (counts && by_rows) work->messages.push_back({MessageKind::all_gather, static_cast<double>(strategy_.tensor) * counts_bytes(), false});
+      if (counts && strategy_.context > 1) work->context.push_back({MessageKind::all_reduce, counts_bytes(), false});
+      expert_message(*work, static_cast<double>(model_.experts) * 8);
+      expert_message(*work, stream_bytes(routed));
+      expert_message(*work, static_cast<double>(routed) * fp32_bytes);
+      expert_message(*work, stream_bytes(routed));
+    }
+    expert_message(work_.backward, stream_bytes(routed));
+    expert_message(work_.backward, static_cast<double>(routed) * fp32_bytes);
+    expert_message(work_.backward, stream_bytes(routed));
     forward({KernelKind::pass, 1, 0, 0, 0, 0, 4 * stream_bytes(routed)});
     pass(work_.backward, 4 * stream_bytes(routed));
-    const int64_t rows_of_one = (routed + model_.experts - 1) / model_.experts;
-    mlp(rows_of_one, shares_.expert_width, model_.experts);
-    if (shares_.shared_width > 0) mlp(rows_, shares_.shared_width, 1);
+    const int64_t here = model_.experts / strategy_.expert;
+    const int64_t rows_of_one = (routed + here - 1) / here;
+    mlp(rows_of_one, by_rows ? model_.expert_ffn() : shares_.expert_width, here);
+    if (shares_.shared_width > 0) mlp(rows, by_rows ? model_.shared_ffn_hidden : shares_.shared_width, 1);
   }
+
+  // Picks of each expert in each sample.
+  double counts_bytes() const { return static_cast<double>(strategy_.micro_batch * model_.experts) * 8; }
 
   static double square(int64_t value) { return static_cast<double>(value) * static_cast<double>(value); }
 

@@ -57,6 +57,7 @@ struct Work {
   std::vector<Kernel> kernels;
   std::vector<Message> messages;  // on the tensor axis
   std::vector<Message> context;   // on the context axis
+  std::vector<Message> expert;    // among the ranks that experts lie on
 };
 
 struct UnitWork {

@@ -15,6 +15,7 @@ void add_elements(LocalShares& shares, const spec::ModelSpec& model, const spec:
   if (unit == spec::layer_unit(0)) shares.layer += elements;
   if (unit == spec::head_unit(model)) shares.head += elements;
   if (parameter.units.size() > 1) shares.tied += elements;
+  if (parameter.is_expert()) shares.experts += elements;
   shares.largest = std::max(shares.largest, elements);
 }
 
@@ -39,13 +40,18 @@ int64_t LocalShares::stream_rows(const spec::ModelSpec& model, const spec::Strat
 LocalShares local_shares(const spec::ModelSpec& model, int64_t tensor) {
   spec::Strategy strategy;
   strategy.tensor = tensor;
+  return local_shares(model, strategy);
+}
+
+LocalShares local_shares(const spec::ModelSpec& model, const spec::Strategy& strategy) {
   spec::ModelSpec one_layer = model;  // all layers are alike
   one_layer.layers = 1;
   const std::string prefix = "layers.0.";
   LocalShares shares;
   for (const spec::ParameterSpec& parameter : spec::declare_parameters(one_layer, strategy)) {
-    const spec::Box box = spec::local_box(parameter.shape, parameter.value, tensor, 0);
-    add_elements(shares, one_layer, parameter, static_cast<double>(box.elements()));
+    const spec::Box box = spec::local_box(parameter.shape, parameter.value, strategy.tensor, 0);
+    const double ranks = parameter.is_expert() ? static_cast<double>(strategy.expert) : 1.0;  // experts divide by them
+    add_elements(shares, one_layer, parameter, static_cast<double>(box.elements()) / ranks);
     const std::string& name = parameter.name;
     add_width(shares, name.starts_with(prefix) ? name.substr(prefix.size()) : name, box.extent);
   }

@@ -17,6 +17,7 @@ struct LocalShares {
   double head = 0;
   double tied = 0;     // that embedding and head share: a copy of its own where the head is on another stage
   double largest = 0;  // of a single parameter
+  double experts = 0;  // of `layer`, what is an expert's
 
   // Rows or columns of matrices.
   int64_t query_width = 0;  // channels of the queries; of keys, and of values
@@ -31,5 +32,7 @@ struct LocalShares {
 };
 
 LocalShares local_shares(const spec::ModelSpec& model, int64_t tensor);
+// Of its strategy: tensor, expert and expert_tensor.
+LocalShares local_shares(const spec::ModelSpec& model, const spec::Strategy& strategy);
 
 }  // namespace ridgeline::cost

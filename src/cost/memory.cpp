@@ -34,7 +34,7 @@ class Account {
   Memory device(int64_t stage, int64_t tensor_rank) const {
     RIDGELINE_ASSERT(stage >= 0 && stage < stage_count() && tensor_rank >= 0 && tensor_rank < strategy_.tensor);
     const spec::FlatLayout layout = spec::make_flat_layout(parameters_, stages_, stage, tensor_rank, strategy_);
-    const auto stored = [&](bool sharded) { return sharded ? layout.elements / layout.shards : layout.elements; };
+    const auto stored = [&](bool sharded) { return sharded ? layout.shard_elements : layout.elements; };
     const int64_t compute_bytes = element_bytes(Element::compute, compute_);
     const bool own_masters = compute_ != spec::Precision::fp32 || strategy_.offload_optimizer;
     const int64_t optimizer = stored(strategy_.shards_optimizer()) * (own_masters ? 3 : 2) * fp32_bytes;
@@ -43,8 +43,9 @@ class Account {
     memory.gradients = stored(strategy_.shards_gradients()) * fp32_bytes;
     if (strategy_.offload_optimizer) {
       int64_t most = 0;
-      for (const spec::FlatBucket& bucket : layout.buckets) most = std::max(most, bucket.range.size());
-      if (strategy_.shards_optimizer()) most /= layout.shards;
+      for (const spec::FlatBucket& bucket : layout.buckets) {
+        most = std::max(most, bucket.range.size() / (strategy_.shards_optimizer() ? bucket.shards : 1));
+      }
       memory.host = optimizer + 2 * most * (fp32_bytes + compute_bytes);
     } else {
       memory.optimizer = optimizer;

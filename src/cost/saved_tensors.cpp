@@ -16,8 +16,8 @@ class Table {
  public:
   Table(const spec::ModelSpec& model, const spec::Strategy& strategy)
       : model_(model),
-        residual_(spec::residual_placement(strategy)),
         strategy_(strategy),
+        residual_(spec::residual_placement(strategy)),
         micro_batch_(strategy.micro_batch),
         rows_(strategy.held_rows(model)) {}
 
@@ -55,11 +55,7 @@ class Table {
     deferred("attention", "output input", {rows_, model_.query_width()}, Placement::shard(1));
     deferred("attention", "output gradient", stream, Placement::replicate());
     if (model_.experts > 0) {
-      const int64_t routed = rows_ * model_.experts_per_token;
-      deferred("mlp", "router input", stream, Placement::replicate());
-      deferred("mlp", "router gradient", {rows_, model_.experts}, Placement::replicate());
-      deferred_mlp("experts ", routed, model_.expert_ffn());
-      if (model_.shared_ffn_hidden > 0) deferred_mlp("shared ", rows_, model_.shared_ffn_hidden);
+      deferred_experts();
     } else {
       deferred_mlp("", rows_, model_.ffn());
     }
@@ -81,6 +77,29 @@ class Table {
 
   void deferred(const char* part, const std::string& name, std::vector<int64_t> shape, const Placement& placement) {
     add(part, name, std::move(shape), placement, Recompute::full);
+  }
+
+  // Placements of rows that go to experts, and of their channels.
+  bool is_whole() const { return strategy_.keeps_experts_whole(); }
+  Placement routed_rows() const { return is_whole() ? Placement::shard(0) : Placement::replicate(); }
+  Placement expert_channels() const { return is_whole() ? Placement::shard(0) : Placement::shard(1); }
+
+  void deferred_experts() {
+    const int64_t routed = rows_ * model_.experts_per_token, width = model_.expert_ffn(), hidden = model_.hidden;
+    // Rows that are a part of those that this rank has keep all of them.
+    deferred("mlp", "router input", {rows_, hidden}, is_whole() ? residual_ : Placement::replicate());
+    add("mlp", "router gradient", {rows_, model_.experts}, routed_rows(), Recompute::full, Element::fp32);
+    deferred("mlp", "experts input", {routed, hidden}, routed_rows());
+    for (const char* name : {"gate gradient", "up gradient", "down input"}) {
+      deferred("mlp", std::string("experts ") + name, {routed, width}, expert_channels());
+    }
+    deferred("mlp", "experts down gradient", {routed, hidden}, routed_rows());
+    const int64_t shared = model_.shared_ffn_hidden;
+    if (shared == 0) return;
+    for (const char* name : {"gate gradient", "up gradient", "down input"}) {
+      deferred("mlp", std::string("shared ") + name, {rows_, shared}, expert_channels());
+    }
+    deferred("mlp", "shared down gradient", {rows_, hidden}, is_whole() ? residual_ : Placement::replicate());
   }
 
   void deferred_mlp(const std::string& prefix, int64_t rows, int64_t width) {
@@ -147,26 +166,39 @@ class Table {
     of("key", model_.key_heads());
   }
 
-  void mlp(const std::string& prefix, int64_t rows, int64_t width) {
+  void mlp(const std::string& prefix, int64_t rows, int64_t width, const Placement& placement = Placement::shard(1)) {
     const std::vector<int64_t> wide = {rows, width};
-    if (model_.gated_mlp) add("mlp", prefix + "gate", wide, Placement::shard(1), Recompute::selective);
-    add("mlp", prefix + (model_.gated_mlp ? "up" : "pre-activation"), wide, Placement::shard(1), Recompute::selective);
-    add("mlp", prefix + "activation", wide, Placement::shard(1), Recompute::none);
+    if (model_.gated_mlp) add("mlp", prefix + "gate", wide, placement, Recompute::selective);
+    add("mlp", prefix + (model_.gated_mlp ? "up" : "pre-activation"), wide, placement, Recompute::selective);
+    add("mlp", prefix + "activation", wide, placement, Recompute::none);
   }
 
   // Rows are sorted by expert, so that each expert's are together; a token's row stands there once for each of its
   // experts. The router's weight multiplies the activation, so that the experts' outputs need not be kept.
   void experts() {
-    const int64_t routed = rows_ * model_.experts_per_token;
-    add("mlp", "router probabilities", {rows_, model_.experts}, residual_, Recompute::selective, Element::fp32);
-    add("mlp", "routed rows", {routed, model_.hidden}, Placement::replicate(), Recompute::none);
-    mlp("experts ", routed, model_.expert_ffn());
-    if (model_.shared_ffn_hidden > 0) mlp("shared ", rows_, model_.shared_ffn_hidden);
+    const int64_t picks = model_.experts_per_token, routed = rows_ * picks;
+    const Placement rows = routed_rows();
+    const auto keep = [&](const char* name, std::vector<int64_t> shape, const Placement& placement, Element element) {
+      add("mlp", name, std::move(shape), placement, Recompute::selective, element);
+    };
+    keep("router probabilities", {rows_, model_.experts}, rows, Element::fp32);
+    if (model_.router_z_loss > 0) keep("router log-sum-exp", {rows_}, rows, Element::fp32);
+    keep("picked experts", {rows_, picks}, rows, Element::int64);
+    keep("router weights", {rows_, picks}, rows, Element::fp32);
+    if (model_.router_auxiliary_loss > 0 || model_.capacity_factor > 0) {
+      keep("tokens of experts", {micro_batch_, model_.experts}, Placement::replicate(), Element::int64);
+    }
+    keep("order of picks", {routed}, rows, Element::int64);
+    if (strategy_.expert > 1) keep("order of arrivals", {routed}, rows, Element::int64);
+    keep("routed rows", {routed, model_.hidden}, rows, Element::compute);
+    keep("routed weights", {routed}, rows, Element::fp32);
+    mlp("experts ", routed, model_.expert_ffn(), expert_channels());
+    if (model_.shared_ffn_hidden > 0) mlp("shared ", rows_, model_.shared_ffn_hidden, expert_channels());
   }
 
   const spec::ModelSpec& model_;
-  Placement residual_;
   const spec::Strategy& strategy_;
+  Placement residual_;
   int64_t micro_batch_;
   int64_t rows_;
   std::vector<SavedTensor> list_;
@@ -175,6 +207,7 @@ class Table {
 }  // namespace
 
 int64_t element_bytes(Element element, spec::Precision compute) {
+  if (element == Element::int64) return 8;
   return element == Element::fp32 || compute == spec::Precision::fp32 ? 4 : 2;
 }
 

@@ -5,8 +5,7 @@
 //
 // Rows are the tokens of the micro-batch that a rank of the context axis holds, sample after sample. Not listed: the
 // tokens and targets themselves (they belong to the micro-batch), dropout masks (they are counters, never stored), and
-// a few bytes of device kernels' random state. Experts, which the trainer does not run yet, are counted as it would
-// keep them, with routing that is even.
+// a few bytes of device kernels' random state. Experts are counted with routing that is even and drops nothing.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace ridgeline::cost {
 
-enum class Element { compute, fp32 };
+enum class Element { compute, fp32, int64 };
 
 int64_t element_bytes(Element element, spec::Precision compute);
 

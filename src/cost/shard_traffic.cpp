@@ -107,7 +107,7 @@ class Walk {
   void gather(int64_t group) {
     if (slot_of(group).values_of == group) return;
     slot_of(group).values_of = group;
-    traffic_.all_gather += layout_.groups[group].range.size() * value_bytes_;
+    traffic_.all_gather += shared(group) * value_bytes_;
   }
 
   void open(int64_t group) {
@@ -119,8 +119,18 @@ class Walk {
   }
 
   void scatter(Slot& slot) {
-    if (slot.open) traffic_.reduce_scatter += layout_.groups[slot.gradients_of].range.size() * kGradientBytes;
+    if (slot.open) traffic_.reduce_scatter += shared(slot.gradients_of) * kGradientBytes;
     slot.open = false;
+  }
+
+  // Elements of the group that have several shards: an expert may be on one rank alone.
+  int64_t shared(int64_t group) const {
+    const spec::Range& buckets = layout_.groups[group].buckets;
+    int64_t elements = 0;
+    for (int64_t bucket = buckets.begin; bucket < buckets.end; ++bucket) {
+      if (layout_.buckets[bucket].shards > 1) elements += layout_.buckets[bucket].range.size();
+    }
+    return elements;
   }
 
   Slot& slot_of(int64_t group) { return slots_[static_cast<size_t>(layout_.groups[group].slot)]; }

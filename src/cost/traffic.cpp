@@ -47,13 +47,14 @@ void add(Traffic& traffic, const std::vector<Message>& messages, int64_t times) 
 // Every micro-batch goes through every unit once each way.
 void add_units(StepTraffic& traffic, const spec::ModelSpec& model, const spec::Strategy& strategy,
                spec::Precision compute, const spec::StageUnits& held) {
-  const LocalShares shares = local_shares(model, strategy.tensor);
+  const LocalShares shares = local_shares(model, strategy);
   for (const spec::Range& units : held) {
     for (int64_t unit = units.begin; unit < units.end; ++unit) {
       const UnitWork work = unit_kernels(model, strategy, shares, compute, Recipe{}, unit);
       for (const Work* pass : {&work.forward, &work.backward, &work.recompute}) {
         add(traffic.tensor, pass->messages, strategy.micro_batches());
         add(traffic.context, pass->context, strategy.micro_batches());
+        add(traffic.expert, pass->expert, strategy.micro_batches());
       }
     }
   }
@@ -79,16 +80,18 @@ StepTraffic step_traffic(const spec::ModelSpec& model, const spec::Strategy& str
   for (const spec::FlatBucket& bucket : layout.buckets) {
     const int64_t gradients = bucket.range.size() * fp32_bytes;
     // What is summed over other axes is summed where it is one's own.
-    const int64_t reduced = strategy.shards_optimizer() ? gradients / layout.shards : gradients;
+    const int64_t reduced = strategy.shards_optimizer() ? gradients / bucket.shards : gradients;
     if (bucket.tensor_partial) traffic.tensor.all_reduce += reduced;
     if (bucket.tied) traffic.tied.all_reduce += reduced;
+    const int64_t copies = bucket.shards * (strategy.copies() / strategy.shards());  // that hold it
     if (!strategy.shards_optimizer()) {
-      if (strategy.copies() > 1) traffic.data.all_reduce += gradients;
+      if (copies > 1) traffic.data.all_reduce += gradients;
       continue;
     }
-    if (!layout.by_units()) traffic.data.reduce_scatter += gradients;
+    // An expert may have no copy to share with.
+    if (!layout.by_units() && bucket.shards > 1) traffic.data.reduce_scatter += gradients;
     if (strategy.shards() < strategy.copies()) traffic.data.all_reduce += reduced;
-    if (!strategy.shards_values()) {
+    if (!strategy.shards_values() && bucket.shards > 1) {
       traffic.data.all_gather += bucket.range.size() * element_bytes(Element::compute, compute);
     }
   }

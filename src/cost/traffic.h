@@ -5,6 +5,8 @@
 //   pipeline  activations and gradients between stages, by the schedule's own lists
 //   tied      gradients of the embedding that two stages share
 //   context   keys, values and their gradients on a ring; with all_to_all heads for parts of the sequence, and back
+//   expert    rows that routers send to experts and back, with even routing; counts of each rank's exactly where a token
+//             goes to all experts
 //   data      gradient buckets, reduced or scattered (and then reduced over copies of the shards), and the parameters
 //             gathered after the update, or with ZeRO-3 before they are used (cost/shard_traffic.h)
 #pragma once
@@ -29,7 +31,7 @@ struct Traffic {
 };
 
 struct StepTraffic {
-  Traffic tensor, context, pipeline, tied, data;
+  Traffic tensor, context, expert, pipeline, tied, data;
 };
 
 // `strategy.data` must be derived.

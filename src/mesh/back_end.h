@@ -2,7 +2,8 @@
 // shared_memory/back_end.cpp, fake.cpp).
 //
 // Callers go through Communicator, which checks arguments, names errors and tells observers. An implementation may take
-// for granted that tensors are contiguous, of a known type, on the group's device, not empty, and of fitting sizes.
+// for granted that tensors are contiguous, of a known type, on the group's device, not empty (but for all_to_all_uneven),
+// and of fitting sizes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,6 +38,8 @@ class BackEnd {
   virtual std::shared_ptr<Transfer> reduce_scatter(at::Tensor out, at::Tensor in) = 0;
   virtual std::shared_ptr<Transfer> broadcast(at::Tensor tensor, int64_t root) = 0;
   virtual std::shared_ptr<Transfer> all_to_all(at::Tensor out, at::Tensor in) = 0;
+  virtual std::shared_ptr<Transfer> all_to_all_uneven(at::Tensor out, std::vector<int64_t> out_rows, at::Tensor in,
+                                                      std::vector<int64_t> in_rows) = 0;
   virtual std::shared_ptr<Transfer> send(at::Tensor tensor, int64_t peer, int64_t tag) = 0;
   virtual std::shared_ptr<Transfer> receive(at::Tensor tensor, int64_t peer, int64_t tag) = 0;
   // Sends `in` to one peer and receives `out` from one, which may be the same, as one operation.

@@ -62,6 +62,11 @@ std::shared_ptr<Transfer> C10dBackEnd::all_to_all(at::Tensor out, at::Tensor in)
   return transfer(backend_->alltoall_base(out, in, equal_parts, equal_parts_too));
 }
 
+std::shared_ptr<Transfer> C10dBackEnd::all_to_all_uneven(at::Tensor out, std::vector<int64_t> out_rows, at::Tensor in,
+                                                         std::vector<int64_t> in_rows) {
+  return transfer(backend_->alltoall_base(out, in, out_rows, in_rows));
+}
+
 std::shared_ptr<Transfer> C10dBackEnd::send(at::Tensor tensor, int64_t peer, int64_t tag) {
   std::vector<at::Tensor> tensors{std::move(tensor)};
   return transfer(backend_->send(tensors, static_cast<int>(peer), static_cast<int>(tag)));

@@ -21,6 +21,8 @@ class C10dBackEnd final : public BackEnd {
   std::shared_ptr<Transfer> reduce_scatter(at::Tensor out, at::Tensor in) override;
   std::shared_ptr<Transfer> broadcast(at::Tensor tensor, int64_t root) override;
   std::shared_ptr<Transfer> all_to_all(at::Tensor out, at::Tensor in) override;
+  std::shared_ptr<Transfer> all_to_all_uneven(at::Tensor out, std::vector<int64_t> out_rows, at::Tensor in,
+                                              std::vector<int64_t> in_rows) override;
   std::shared_ptr<Transfer> send(at::Tensor tensor, int64_t peer, int64_t tag) override;
   std::shared_ptr<Transfer> receive(at::Tensor tensor, int64_t peer, int64_t tag) override;
   std::shared_ptr<Transfer> exchange(at::Tensor out, int64_t from, at::Tensor in, int64_t to) override;

@@ -4,6 +4,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <atomic>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -93,7 +94,7 @@ std::string peer_text(const Group& group, const OperationRecord& record) {
 // Starts an operation whose message is `message`, with `start` giving the transfer.
 template <typename Start>
 Work run(const std::shared_ptr<Group>& group, Operation operation, const at::Tensor& message, int64_t peer,
-         std::vector<at::Tensor> tensors, Start start) {
+         std::vector<at::Tensor> tensors, Start start, bool uneven = false) {
   auto pending = std::make_shared<Work::Pending>();
   OperationRecord& record = pending->record;
   record.operation = operation;
@@ -111,8 +112,8 @@ Work run(const std::shared_ptr<Group>& group, Operation operation, const at::Ten
   record.issued = Clock::now();
   if (Observer* observer = group->observer.load()) observer->started(record);
   try {
-    // Nothing to move: all ranks see that alike, and back ends differ in what they make of it.
-    if (operation == Operation::barrier || record.elements > 0) pending->transfer = start(*group->back_end);
+    // Nothing to move: all ranks see that alike unless parts are uneven, and back ends differ in what they make of it.
+    if (operation == Operation::barrier || uneven || record.elements > 0) pending->transfer = start(*group->back_end);
   } catch (const std::exception& error) {
     fail(*group, record, error);
   }
@@ -211,6 +212,25 @@ Work Communicator::all_to_all(const at::Tensor& out, const at::Tensor& in) const
   }
   return run(group_, Operation::all_to_all, in, -1, {out, in},
              [&](BackEnd& back_end) { return back_end.all_to_all(out, in); });
+}
+
+Work Communicator::all_to_all(const at::Tensor& out, const std::vector<int64_t>& out_rows, const at::Tensor& in,
+                              const std::vector<int64_t>& in_rows) const {
+  constexpr Operation kind = Operation::all_to_all;
+  require_tensor(*group_, kind, out);
+  require_tensor(*group_, kind, in);
+  require(*group_, kind, out.scalar_type() == in.scalar_type(), "input and output differ in type");
+  require(*group_, kind, out_rows.size() == group_->members.size() && in_rows.size() == group_->members.size(),
+          "there must be one number of rows for each rank");
+  const auto sum = [](const std::vector<int64_t>& rows) { return std::accumulate(rows.begin(), rows.end(), int64_t{0}); };
+  require(*group_, kind, sum(out_rows) == out.size(0) && sum(in_rows) == in.size(0), "the rows do not add up");
+  if (!group_->back_end) {
+    out.copy_(in);
+    return {};
+  }
+  return run(
+      group_, kind, in, -1, {out, in},
+      [&](BackEnd& back_end) { return back_end.all_to_all_uneven(out, out_rows, in, in_rows); }, /*uneven=*/true);
 }
 
 Work Communicator::send(const at::Tensor& tensor, int64_t peer, int64_t tag) const {

@@ -63,6 +63,10 @@ class Communicator {
   Work broadcast(const at::Tensor& tensor, int64_t root) const;
   // Part i of `in` along dimension 0 goes to rank i; part i of `out` comes from it.
   Work all_to_all(const at::Tensor& out, const at::Tensor& in) const;
+  // The same with parts of any size: in_rows[i] rows of `in` along dimension 0 go to rank i, out_rows[i] of `out` come from
+  // it. Rows are of one size on all ranks. Its message is `in`.
+  Work all_to_all(const at::Tensor& out, const std::vector<int64_t>& out_rows, const at::Tensor& in,
+                  const std::vector<int64_t>& in_rows) const;
   // Messages between two ranks with equal tags keep their order. NCCL has no tags: there, all messages between two
   // ranks keep their order, so send and receive in one order.
   Work send(const at::Tensor& tensor, int64_t peer, int64_t tag = 0) const;

@@ -7,6 +7,34 @@
 namespace ridgeline::mesh {
 namespace {
 
+// Of the groups that concern experts.
+std::vector<int64_t> expert_members(Role role, const MeshShape& shape, int64_t rank) {
+  const std::vector<int64_t> ranks = shape.expert_ranks(rank);
+  const int64_t place = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+  const auto copies = static_cast<int64_t>(ranks.size()) / shape.expert;
+  const int64_t width = static_cast<int64_t>(ranks.size()) / (shape.ranks() / (shape.pipeline * shape.tensor));
+  const int64_t shards = shape.shard_group > 0 ? shape.shard_group * width / shape.expert : copies;
+  const auto copy_of = [&](int64_t at) { return at / shape.expert; };
+  const auto belongs = [&](int64_t at) {
+    const bool same_experts = at % shape.expert == place % shape.expert;
+    switch (role) {
+      case Role::expert:
+        return copy_of(at) == copy_of(place);
+      case Role::expert_data:
+        return same_experts;
+      case Role::expert_shard:
+        return same_experts && copy_of(at) / shards == copy_of(place) / shards;
+      default:
+        return same_experts && copy_of(at) % shards == copy_of(place) % shards;
+    }
+  };
+  std::vector<int64_t> members;
+  for (int64_t at = 0; at < static_cast<int64_t>(ranks.size()); ++at) {
+    if (belongs(at)) members.push_back(ranks[static_cast<std::size_t>(at)]);
+  }
+  return members;
+}
+
 std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank) {
   switch (role) {
     case Role::world: {
@@ -33,6 +61,11 @@ std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank)
       }
       return members;
     }
+    case Role::expert:
+    case Role::expert_data:
+    case Role::expert_shard:
+    case Role::expert_replicas:
+      return expert_members(role, shape, rank);
     case Role::tied: {
       const std::vector<int64_t> stages = shape.slice(Axis::pipeline, rank);
       if (rank == stages.front() || rank == stages.back()) {
@@ -48,7 +81,9 @@ std::vector<int64_t> members_of(Role role, const MeshShape& shape, int64_t rank)
   throw InternalError("role {}", static_cast<int>(role));
 }
 
-bool may_share(Role role) { return role != Role::forward && role != Role::backward && role != Role::context; }
+bool may_share(Role role) {
+  return role != Role::forward && role != Role::backward && role != Role::context && role != Role::expert;
+}
 
 }  // namespace
 
@@ -66,6 +101,14 @@ std::string to_string(Role role) {
       return "shard";
     case Role::replicas:
       return "replicas";
+    case Role::expert:
+      return "expert";
+    case Role::expert_data:
+      return "expert_data";
+    case Role::expert_shard:
+      return "expert_shard";
+    case Role::expert_replicas:
+      return "expert_replicas";
     case Role::pipeline:
       return "pipeline";
     case Role::tied:
@@ -131,6 +174,20 @@ std::vector<int64_t> MeshShape::copies(int64_t rank) const {
     for (const int64_t member : slice(Axis::context, of_data)) members.push_back(member);
   }
   return members;
+}
+
+std::vector<int64_t> MeshShape::expert_ranks(int64_t rank) const {
+  const int64_t stage = ranks() / pipeline, first = rank / stage * stage;
+  std::vector<int64_t> members;
+  for (int64_t member = first; member < first + stage; ++member) {
+    if (whole_experts || member % tensor == rank % tensor) members.push_back(member);
+  }
+  return members;
+}
+
+int64_t MeshShape::expert_coordinate(int64_t rank) const {
+  const int64_t in_stage = rank % (ranks() / pipeline);
+  return (whole_experts ? in_stage : in_stage / tensor) % expert;
 }
 
 std::vector<PlannedGroup> plan_groups(const MeshShape& shape, int64_t rank) {

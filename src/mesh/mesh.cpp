@@ -101,6 +101,7 @@ Mesh::Mesh(const MeshShape& shape, int64_t rank, std::shared_ptr<Store> store, c
   RIDGELINE_ASSERT(shape.pipeline > 0 && shape.data > 0 && shape.context > 0 && shape.tensor > 0);
   RIDGELINE_ASSERT(shape.shard_group >= 0 &&
                    (shape.shard_group == 0 || shape.data * shape.context % shape.shard_group == 0));
+  RIDGELINE_ASSERT(shape.expert > 0 && shape.ranks() / shape.pipeline % shape.expert == 0);
   RIDGELINE_ASSERT(rank >= 0 && rank < shape.ranks());
   const std::vector<PlannedGroup> plan = plan_groups(shape, rank);
   std::vector<std::shared_ptr<BackEnd>> back_ends;

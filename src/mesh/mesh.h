@@ -47,6 +47,19 @@ class Mesh {
   // group(Axis::data) in two: ranks that divide flat buffers among them, and those that hold the same shards.
   const Communicator& shard() const { return communicator(Role::shard); }
   const Communicator& replicas() const { return communicator(Role::replicas); }
+  // The ranks that hold the experts of a layer, this rank's among them.
+  const Communicator& expert() const { return communicator(Role::expert); }
+  // Who holds the same parameters, cut over pipeline and tensor axis (and experts) alike: all of them, and the two parts
+  // of the axis that they make.
+  struct Holders {
+    const Communicator& all;
+    const Communicator& shard;
+    const Communicator& replicas;
+  };
+  Holders holders(bool of_experts) const {
+    if (!of_experts) return {group(Axis::data), shard(), replicas()};
+    return {communicator(Role::expert_data), communicator(Role::expert_shard), communicator(Role::expert_replicas)};
+  }
   // For messages between stages only: those to higher stages go by one, those to lower stages by the other. Where the
   // model has one chunk a stage, these are activations and gradients.
   const Communicator& forward_pipeline() const { return communicator(Role::forward); }

@@ -1,7 +1,7 @@
 // Branch: what stands between a norm and the residual sum of a transformer layer (attention, MLP).
 //
 // On the tensor axis its input is replicated and its output partial: the linear layers that read it are column parallel, the
-// last is row parallel. Norm, redistribution, bias of the last layer, dropout and the residual sum are ResidualBranch's matter.
+// last is row parallel. One that works on rows as such (experts that are whole) has a part of the rows in and out. Norm, redistribution, bias of the last layer, dropout and the residual sum are ResidualBranch's matter.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ struct OutputGradient {
 };
 
 struct BranchGradients {
-  at::Tensor input;                   // partial on the tensor axis
+  at::Tensor input;                   // partial on the tensor axis, or of the rows that the input had
   std::vector<OutputGradient> first;  // of the layers that read the input: weight gradients are the caller's, who has it
 };
 
@@ -29,7 +29,11 @@ class Branch {
  public:
   virtual ~Branch() = default;
 
-  // input [rows, hidden] -> [rows, hidden], partial. `saved` is null where no backward follows.
+  // Placements on the tensor axis. Gradients lie so too, but for replicated values partial, and the other way round.
+  virtual spec::Placement input_placement() const { return spec::Placement::replicate(); }
+  virtual spec::Placement output_placement() const { return spec::Placement::partial(); }
+
+  // input [rows, hidden] -> [rows, hidden]. `saved` is null where no backward follows.
   virtual at::Tensor forward(const at::Tensor& input, const MicroBatch& batch, Saved* saved) const = 0;
 
   // Queues the weight gradients of all linear layers but those that read the input.

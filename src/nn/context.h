@@ -21,6 +21,10 @@ struct Context {
   at::ScalarType compute = at::kFloat;
   at::Device device = at::kCPU;
   const mesh::Communicator* context_axis = nullptr;  // ranks that share each sequence; null: this one has all of it
+  const mesh::Communicator* expert = nullptr;  // the ranks that experts lie on; null where there is one
+  // What this rank's routers add to the loss, in the unit of the sum of token losses (double, one element): backwards add
+  // their micro-batch's part. Undefined: nobody asks.
+  at::Tensor auxiliary_loss = {};
 
   // Rows of the residual stream that this rank holds, of `rows` in all.
   spec::Range local_rows(int64_t rows) const {

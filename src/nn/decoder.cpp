@@ -31,7 +31,7 @@ Decoder::Layer Decoder::make_layer(const FlatParameters& parameters, int64_t num
           Linear(parameters.parameter(prefix + "attention.output.weight"),
                  parameters.parameter_if_declared(prefix + "attention.output.bias")),
           Norm(model, parameters, prefix + "mlp_norm"),
-          make_mlp(model, parameters, number),
+          make_mlp(context_, parameters, number),
           parameters.parameter_if_declared(prefix + "mlp.down.bias").value,
           cache(),
           cache()};
@@ -67,9 +67,11 @@ at::Tensor Decoder::append(std::span<const int64_t> tokens) {
   const at::Tensor positions = at::arange(length_, length_ + rows, index.options());
   at::Tensor stream = token_weight_.index_select(0, index);
   if (position_weight_.defined()) stream.add_(position_weight_.narrow(0, length_, rows));
+  MicroBatch batch;
+  batch.training = false;
   for (Layer& layer : layers_) {
     stream.add_(attention(layer, layer.attention_norm.forward(stream), positions));
-    stream.add_(layer.mlp->forward(layer.mlp_norm.forward(stream), {}, nullptr));
+    stream.add_(layer.mlp->forward(layer.mlp_norm.forward(stream), batch, nullptr));
     if (layer.mlp_bias.defined()) stream.add_(layer.mlp_bias);
   }
   length_ += rows;

@@ -22,7 +22,7 @@ FlatParameters::FlatParameters(std::vector<spec::ParameterSpec> declared, spec::
 // Zeroed, so that padding between parameters never holds garbage that a reduction or a norm could see.
 FlatParameters::Storage FlatParameters::make_storage(bool sharded, const at::TensorOptions& options) const {
   if (!sharded) return {false, at::zeros({layout_.elements}, options), {}};
-  return {true, at::zeros({layout_.elements / layout_.shards}, options),
+  return {true, at::zeros({layout_.shard_elements}, options),
           at::zeros({layout_.working_elements()}, options)};
 }
 
@@ -30,7 +30,7 @@ at::Tensor FlatParameters::part(const Storage& storage, const spec::FlatBucket& 
   if (!storage.sharded) return storage.kept.narrow(0, flat.begin, flat.size());
   const spec::Range own = shard(bucket);
   RIDGELINE_ASSERT(flat.begin >= own.begin && flat.end <= own.end);
-  return storage.kept.narrow(0, layout_.shard_begin(bucket) + flat.begin - own.begin, flat.size());
+  return storage.kept.narrow(0, bucket.shard_begin + flat.begin - own.begin, flat.size());
 }
 
 at::Tensor FlatParameters::seen(const Storage& storage, const spec::FlatBucket& bucket) const {

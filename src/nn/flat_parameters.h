@@ -36,10 +36,11 @@ struct Parameter {
 struct Sharding {
   bool values = false;
   bool gradients = false;
-  int64_t shard = 0;  // of layout.shards
+  int64_t shard = 0;         // of a bucket's shards
+  int64_t expert_shard = 0;  // of those of a bucket of experts
 
-  static Sharding of(const spec::Strategy& strategy, int64_t shard) {
-    return {strategy.shards_values(), strategy.shards_gradients(), shard};
+  static Sharding of(const spec::Strategy& strategy, int64_t shard, int64_t expert_shard) {
+    return {strategy.shards_values(), strategy.shards_gradients(), shard, expert_shard};
   }
 };
 
@@ -77,7 +78,9 @@ class FlatParameters {
   at::Tensor seen_gradients(const spec::FlatBucket& bucket) const { return seen(gradients_, bucket); }
 
   // This rank's shard of `bucket`, and what it keeps of an entry's values, as elements of the layout.
-  spec::Range shard(const spec::FlatBucket& bucket) const { return layout_.owned(bucket, sharding_.shard); }
+  spec::Range shard(const spec::FlatBucket& bucket) const {
+    return layout_.owned(bucket, bucket.experts ? sharding_.expert_shard : sharding_.shard);
+  }
   spec::Range kept_of(const spec::FlatEntry& entry) const;
 
   // Hears of values before they are rounded: fp32, one-dimensional, on the CPU, of the elements `flat` of the layout,

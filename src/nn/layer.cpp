@@ -2,6 +2,7 @@
 
 #include "nn/attention_branch.h"
 #include "nn/dropout_sites.h"
+#include "nn/expert_branch.h"
 #include "nn/gated_mlp_branch.h"
 #include "nn/mlp_branch.h"
 
@@ -25,9 +26,10 @@ std::string prefix_of(int64_t layer) { return "layers." + std::to_string(layer) 
 
 }  // namespace
 
-std::unique_ptr<Branch> make_mlp(const spec::ModelSpec& model, const FlatParameters& parameters, int64_t layer) {
+std::unique_ptr<Branch> make_mlp(const Context& context, const FlatParameters& parameters, int64_t layer) {
   const std::string prefix = prefix_of(layer) + "mlp.";
-  if (model.gated_mlp) return std::make_unique<GatedMlpBranch>(parameters, prefix);
+  if (context.model.experts > 0) return std::make_unique<ExpertBranch>(context, parameters, prefix);
+  if (context.model.gated_mlp) return std::make_unique<GatedMlpBranch>(parameters, prefix);
   return std::make_unique<MlpBranch>(parameters, prefix);
 }
 
@@ -36,7 +38,7 @@ Layer::Layer(const Context& context, const FlatParameters& parameters, int64_t l
       attention_(context, parameters,
                  std::make_unique<AttentionBranch>(context, parameters, prefix_of(layer) + "attention.", layer, rotary),
                  prefix_of(layer) + "attention_norm", prefix_of(layer) + "attention.output.bias", attention_branch_site(layer)),
-      mlp_(context, parameters, make_mlp(context.model, parameters, layer),
+      mlp_(context, parameters, make_mlp(context, parameters, layer),
            prefix_of(layer) + "mlp_norm", prefix_of(layer) + "mlp.down.bias", mlp_branch_site(layer)) {}
 
 at::Tensor Layer::forward_saving(const at::Tensor& input, const MicroBatch& batch, Saved* attention, Saved* mlp) const {

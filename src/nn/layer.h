@@ -8,7 +8,7 @@
 namespace ridgeline::nn {
 
 // The MLP of layer `layer`, of the model's kind.
-std::unique_ptr<Branch> make_mlp(const spec::ModelSpec& model, const FlatParameters& parameters, int64_t layer);
+std::unique_ptr<Branch> make_mlp(const Context& context, const FlatParameters& parameters, int64_t layer);
 
 class Layer : public Unit {
  public:

@@ -20,6 +20,10 @@ at::Tensor Linear::forward(const at::Tensor& input) const {
 
 at::Tensor Linear::product(const at::Tensor& input) const { return at::linear(input, weight_.value); }
 
+void Linear::product_into(at::Tensor& output, const at::Tensor& input) const {
+  at::mm_out(output, input, weight_.value.t());
+}
+
 at::Tensor Linear::input_gradient(const at::Tensor& output_gradient) const {
   return at::mm(output_gradient, weight_.value);
 }
@@ -35,6 +39,8 @@ void Linear::input_gradient_into(at::Tensor& input_gradient, const at::Tensor& o
 void Linear::add_weight_gradient(const at::Tensor& input, const at::Tensor& output_gradient) const {
   if (input.scalar_type() == at::kFloat) {
     weight_.gradient.addmm_(output_gradient.t(), input);
+  } else if (output_gradient.scalar_type() == at::kFloat) {
+    weight_.gradient.addmm_(output_gradient.t(), input.to(at::kFloat));
   } else {
     add_into_main_gradient(weight_.gradient, at::mm(output_gradient.t(), input));
   }

@@ -20,11 +20,13 @@ class Linear {
   at::Tensor forward(const at::Tensor& input) const;
   // x W^T alone, for a caller that adds the bias in a fused kernel of its own; its gradient is still this layer's.
   at::Tensor product(const at::Tensor& input) const;
+  void product_into(at::Tensor& output, const at::Tensor& input) const;
+  const at::Tensor& weight() const { return weight_.value; }
   const at::Tensor& bias() const { return bias_.value; }
   at::Tensor input_gradient(const at::Tensor& output_gradient) const;
   void add_input_gradient(at::Tensor& input_gradient, const at::Tensor& output_gradient) const;
   void input_gradient_into(at::Tensor& input_gradient, const at::Tensor& output_gradient) const;
-  // Adds into the main gradients of weight and bias.
+  // Adds into the main gradients of weight and bias. The output's gradient may be fp32 where the input is not.
   void add_weight_gradient(const at::Tensor& input, const at::Tensor& output_gradient) const;
 
  private:

@@ -7,8 +7,10 @@
 namespace ridgeline::nn {
 namespace {
 
-const spec::Placement kReplicate = spec::Placement::replicate();
-const spec::Placement kPartial = spec::Placement::partial();
+spec::Placement of_gradient(const spec::Placement& placement) {
+  if (placement.is_shard()) return placement;
+  return placement.is_partial() ? spec::Placement::replicate() : spec::Placement::partial();
+}
 
 struct ResidualSaved : SavedRecord {
   at::Tensor input;
@@ -38,9 +40,11 @@ at::Tensor ResidualBranch::forward(const at::Tensor& input, const MicroBatch& ba
   NormStatistics statistics;
   at::Tensor normed = norm_.forward(input, statistics);
   Saved branch_saved;
-  const at::Tensor partial = branch_->forward(redistribute(normed, context_.residual, kReplicate, *context_.tensor), batch,
-                                              saved != nullptr ? &branch_saved : nullptr);
-  const at::Tensor output = redistribute(partial, kPartial, context_.residual, *context_.tensor);
+  const at::Tensor branch_output =
+      branch_->forward(redistribute(normed, context_.residual, branch_->input_placement(), *context_.tensor), batch,
+                       saved != nullptr ? &branch_saved : nullptr);
+  const at::Tensor output =
+      redistribute(branch_output, branch_->output_placement(), context_.residual, *context_.tensor);
   const at::Tensor sum = add_bias_dropout_residual(output, output_bias_.value, input, context_, batch, site_);
   if (saved != nullptr) {
     auto record = std::make_unique<ResidualSaved>();
@@ -61,15 +65,18 @@ at::Tensor ResidualBranch::backward(const at::Tensor& output_gradient, const Mic
                                     WeightGradientQueue& weights) const {
   auto& record = static_cast<ResidualSaved&>(saved);
   const at::Tensor gradient = hidden_dropout_backward(output_gradient, context_, batch, site_);
-  Redistribution gathering = start_redistribute(gradient, context_.residual, kReplicate, *context_.tensor);
+  const spec::Placement input_placement = branch_->input_placement();
+  Redistribution gathering =
+      start_redistribute(gradient, context_.residual, of_gradient(branch_->output_placement()), *context_.tensor);
   if (output_bias_.value.defined()) bias_gradient(output_bias_.gradient, gradient);
   if (!record.normed.defined()) {
     record.normed = norm_.recompute(record.input, record.statistics);
     branch_->recompute(*record.branch, batch);
   }
-  Redistribution input = start_redistribute(record.normed, context_.residual, kReplicate, *context_.tensor);
+  Redistribution input = start_redistribute(record.normed, context_.residual, input_placement, *context_.tensor);
   BranchGradients gradients = branch_->backward(gathering.wait(), batch, *record.branch, weights);
-  Redistribution scattering = start_redistribute(gradients.input, kPartial, context_.residual, *context_.tensor);
+  Redistribution scattering =
+      start_redistribute(gradients.input, of_gradient(input_placement), context_.residual, *context_.tensor);
   const at::Tensor branch_input = input.wait();
   for (const OutputGradient& first : gradients.first) weights.add(*first.layer, branch_input, first.gradient);
   weights.overlap();  // while the input gradient is being reduced

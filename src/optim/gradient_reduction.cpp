@@ -18,9 +18,9 @@ void GradientReduction::start_data_reduction(size_t index) {
   if (parameters_.sharding().gradients) return;
   const spec::FlatBucket& bucket = parameters_.layout().buckets[index];
   if (sharded_) {
-    works_.push_back(mesh_.shard().reduce_scatter(reduced(bucket), parameters_.seen_gradients(bucket)));
+    works_.push_back(mesh_.holders(bucket.experts).shard.reduce_scatter(reduced(bucket), parameters_.seen_gradients(bucket)));
   } else {
-    works_.push_back(mesh_.group(spec::Axis::data).all_reduce(reduced(bucket)));
+    works_.push_back(mesh_.holders(bucket.experts).all.all_reduce(reduced(bucket)));
   }
 }
 
@@ -48,7 +48,10 @@ void GradientReduction::finish() {
   for (mesh::Work& work : works_) work.wait();
   works_.clear();
   started_.assign(started_.size(), false);
-  if (sharded_) reduce_rest(mesh_.replicas(), [](const spec::FlatBucket&) { return true; });
+  for (const bool experts : {false, true}) {
+    if (!sharded_) break;
+    reduce_rest(mesh_.holders(experts).replicas, [=](const spec::FlatBucket& bucket) { return bucket.experts == experts; });
+  }
   reduce_rest(mesh_.group(spec::Axis::tensor), [](const spec::FlatBucket& bucket) { return bucket.tensor_partial; });
   reduce_rest(mesh_.tied(), [](const spec::FlatBucket& bucket) { return bucket.tied; });
 }

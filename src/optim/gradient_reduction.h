@@ -1,7 +1,8 @@
 // GradientReduction: sums the main gradients of a stage over the ranks that share parameters, bucket by bucket.
 //
 // What is reduced over which axis follows from the declared placements (spec/flat_layout.h): every bucket is partial on the
-// data axis, some are partial on the tensor axis or tied over stages too. The data axis comes first, as soon as backward
+// data axis, those of experts over the ranks that have the same ones, some are partial on the tensor axis or tied over
+// stages too. The data axis comes first, as soon as backward
 // has left a bucket's last unit, while it goes on: an all-reduce, or with ZeRO-1 a reduce-scatter among the ranks that
 // share the buckets, which leaves each the sum of its shard. The rest is done on what this rank has then: over replicas of
 // the shards (hybrid sharding), over the tensor axis, over tied stages. With ZeRO-2 and 3 the reduce-scatter happens for

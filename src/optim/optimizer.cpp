@@ -7,17 +7,18 @@
 namespace ridgeline::optim {
 
 Optimizer::Optimizer(nn::FlatParameters& parameters, const mesh::Mesh& mesh, const spec::Strategy& strategy,
-                     const spec::OptimizerSpec& settings)
+                     const spec::OptimizerSpec& settings, const Balance& balance)
     : parameters_(parameters),
       mesh_(mesh),
       settings_(settings),
+      balance_(balance),
       sharded_(strategy.shards_optimizer()),
       own_masters_(strategy.offload_optimizer || parameters.kept_values().scalar_type() != at::kFloat) {
   const spec::FlatLayout& layout = parameters.layout();
   int64_t elements = 0, most = 0;
   for (size_t bucket = 0; bucket < layout.buckets.size(); ++bucket) {
     const spec::Range flat = sharded_ ? share(bucket) : layout.buckets[bucket].range;
-    owned_.push_back({flat, elements, {}});
+    owned_.push_back({flat, elements, {}, {}});
     elements += flat.size();
     most = std::max(most, flat.size());
   }
@@ -25,8 +26,13 @@ Optimizer::Optimizer(nn::FlatParameters& parameters, const mesh::Mesh& mesh, con
     Owned& owned = owned_[entry.bucket];
     const spec::Range range = spec::intersection(entry.range, owned.flat);
     if (range.size() == 0) continue;
-    owned.ranges.push_back(
-        {range.begin - owned.flat.begin, range.end - owned.flat.begin, parameters.declared(entry).decay});
+    const int64_t begin = range.begin - owned.flat.begin, end = range.end - owned.flat.begin;
+    const spec::ParameterSpec& declared = parameters.declared(entry);
+    if (declared.update == spec::Update::balance) {
+      owned.balance.push_back({begin, end});
+    } else {
+      owned.ranges.push_back({begin, end, declared.decay});
+    }
   }
   auto options = parameters.kept_gradients().options();
   if (strategy.offload_optimizer) {
@@ -39,7 +45,8 @@ Optimizer::Optimizer(nn::FlatParameters& parameters, const mesh::Mesh& mesh, con
 }
 
 spec::Range Optimizer::share(size_t bucket) const {
-  return parameters_.layout().owned(this->bucket(bucket), mesh_.shard().rank());
+  const spec::FlatBucket& of = this->bucket(bucket);
+  return parameters_.layout().owned(of, mesh_.holders(of.experts).shard.rank());
 }
 
 at::Tensor Optimizer::state_part(const at::Tensor& state, size_t bucket, const spec::Range& flat) const {
@@ -61,14 +68,15 @@ void Optimizer::set_master(const spec::FlatEntry& entry, const spec::Range& flat
 at::Tensor Optimizer::gradient_square_sum() const {
   const double tensor_size = static_cast<double>(mesh_.size(spec::Axis::tensor));
   const double tied_size = static_cast<double>(mesh_.tied().size());
-  const double replicas = static_cast<double>(mesh_.replicas().size());
   const spec::FlatLayout& layout = parameters_.layout();
   std::vector<GradientPart> parts;
   for (const spec::FlatEntry& entry : layout.entries) {
     const spec::Range range = spec::intersection(entry.range, share(entry.bucket));
     if (range.size() == 0) continue;
-    double copies = replicas;
-    if (parameters_.declared(entry).value.is_replicate()) copies *= tensor_size;
+    const spec::ParameterSpec& declared = parameters_.declared(entry);
+    if (declared.update == spec::Update::balance) continue;  // counts of tokens
+    double copies = static_cast<double>(mesh_.holders(declared.is_expert()).replicas.size());
+    if (declared.value.is_replicate() && !declared.is_expert()) copies *= tensor_size;
     if (layout.buckets[entry.bucket].tied) copies *= tied_size;
     parts.push_back({parameters_.gradients(layout.buckets[entry.bucket], range), 1.0 / copies});
   }
@@ -94,6 +102,7 @@ void Optimizer::update(size_t index, const at::Tensor& gradient, const at::Tenso
   const spec::Range& flat = owned_[index].flat;
   adamw_step(master(index, flat), state_part(first_moment_, index, flat), state_part(second_moment_, index, flat), gradient,
              value, owned_[index].ranges, settings, step, gradient_scale);
+  balance_step(master(index, flat), gradient, value, owned_[index].balance, balance_);
 }
 
 void Optimizer::update_on_host(const AdamWSettings& settings, int64_t step, double gradient_scale) {
@@ -112,7 +121,8 @@ void Optimizer::update_on_host(const AdamWSettings& settings, int64_t step, doub
 void Optimizer::gather_parameters() {
   std::vector<mesh::Work> works;
   for (size_t index = 0; index < owned_.size(); ++index) {
-    works.push_back(mesh_.shard().all_gather(parameters_.seen_values(bucket(index)),
+    const mesh::Communicator& shard = mesh_.holders(bucket(index).experts).shard;
+    works.push_back(shard.all_gather(parameters_.seen_values(bucket(index)),
                                              parameters_.values(bucket(index), owned_[index].flat)));
   }
   for (mesh::Work& work : works) work.wait();
@@ -123,12 +133,13 @@ void Optimizer::zero_gradients() { parameters_.kept_gradients().zero_(); }
 std::vector<StateView> Optimizer::views(bool only_to_save) const {
   std::vector<StateView> list;
   const bool first_of_tied = mesh_.tied().size() == 1 || mesh_.tied().rank() == 0;
-  if (only_to_save && mesh_.replicas().rank() != 0) return list;
   for (const spec::FlatEntry& entry : parameters_.layout().entries) {
     spec::Range range = spec::intersection(entry.range, owned_[entry.bucket].flat);
     if (only_to_save) {
-      const bool copy_on_tensor_axis =
-          parameters_.declared(entry).value.is_replicate() && mesh_.coordinate(spec::Axis::tensor) != 0;
+      const spec::ParameterSpec& declared = parameters_.declared(entry);
+      const bool copy_on_tensor_axis = declared.value.is_replicate() && !declared.is_expert() &&
+                                       mesh_.coordinate(spec::Axis::tensor) != 0;
+      if (mesh_.holders(declared.is_expert()).replicas.rank() != 0) continue;
       if (copy_on_tensor_axis || (parameters_.layout().buckets[entry.bucket].tied && !first_of_tied)) continue;
       range = spec::intersection(range, share(entry.bucket));
     }

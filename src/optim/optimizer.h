@@ -18,6 +18,7 @@
 #include "mesh/mesh.h"
 #include "nn/flat_parameters.h"
 #include "optim/adamw.h"
+#include "optim/balance.h"
 #include "optim/host_staging.h"
 #include "spec/train.h"
 
@@ -33,7 +34,7 @@ struct StateView {
 class Optimizer {
  public:
   Optimizer(nn::FlatParameters& parameters, const mesh::Mesh& mesh, const spec::Strategy& strategy,
-            const spec::OptimizerSpec& settings);
+            const spec::OptimizerSpec& settings, const Balance& balance = {});
 
   // Takes fp32 values into the masters (nn::FlatParameters::Sink).
   void set_master(const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value);
@@ -56,7 +57,8 @@ class Optimizer {
   struct Owned {
     spec::Range flat;      // in the flat buffers
     int64_t state_offset;  // of the same elements in the state buffers
-    std::vector<AdamWRange> ranges;  // relative to flat.begin, by weight decay
+    std::vector<AdamWRange> ranges;     // relative to flat.begin, by weight decay
+    std::vector<BalanceRange> balance;  // the same of spec::Update::balance
   };
   const spec::FlatBucket& bucket(size_t index) const { return parameters_.layout().buckets[index]; }
   // Elements `flat` of the layout, which this rank owns in bucket number `bucket`.
@@ -72,6 +74,7 @@ class Optimizer {
   nn::FlatParameters& parameters_;
   const mesh::Mesh& mesh_;
   spec::OptimizerSpec settings_;
+  Balance balance_;
   bool sharded_;
   bool own_masters_;
   std::vector<Owned> owned_;  // by bucket

@@ -13,7 +13,7 @@ void wait_all(std::vector<mesh::Work>& works) {
 }  // namespace
 
 UnitShards::UnitShards(const nn::FlatParameters& parameters, const mesh::Mesh& mesh)
-    : parameters_(parameters), shard_(mesh.shard()), slots_(parameters.layout().slots.size()) {
+    : parameters_(parameters), mesh_(mesh), slots_(parameters.layout().slots.size()) {
   const std::vector<spec::FlatGroup>& groups = parameters.layout().groups;
   for (size_t group = 0; group < groups.size(); ++group) {
     for (const int64_t unit : groups[group].units) groups_[unit].push_back(static_cast<int64_t>(group));
@@ -64,8 +64,9 @@ void UnitShards::start_gather(int64_t group) {
   wait_all(slot.gathers);
   slot.values_of = group;
   for_buckets(group, [&](const spec::FlatBucket& bucket) {
-    slot.gathers.push_back(shard_.all_gather(parameters_.seen_values(bucket),
-                                             parameters_.values(bucket, parameters_.shard(bucket))));
+    slot.gathers.push_back(mesh_.holders(bucket.experts)
+                               .shard.all_gather(parameters_.seen_values(bucket),
+                                                 parameters_.values(bucket, parameters_.shard(bucket))));
   });
 }
 
@@ -90,7 +91,8 @@ void UnitShards::start_scatter(Slot& slot) {
   if (!slot.open) return;
   slot.open = false;
   for_buckets(slot.gradients_of, [&](const spec::FlatBucket& bucket) {
-    slot.scatters.push_back(shard_.reduce_scatter(own_part(bucket), parameters_.seen_gradients(bucket)));
+    slot.scatters.push_back(
+        mesh_.holders(bucket.experts).shard.reduce_scatter(own_part(bucket), parameters_.seen_gradients(bucket)));
   });
 }
 

@@ -57,7 +57,7 @@ class UnitShards final : public nn::Residence {
   void finish_scatter(Slot& slot);
 
   const nn::FlatParameters& parameters_;
-  const mesh::Communicator& shard_;
+  const mesh::Mesh& mesh_;
   std::unordered_map<int64_t, std::vector<int64_t>> groups_;  // by unit
   std::vector<Slot> slots_;
 };

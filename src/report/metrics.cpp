@@ -99,6 +99,7 @@ std::string to_json_line(const StepMetrics& metrics) {
   put(object, "save_seconds", metrics.save_seconds);
   put(object, "pause_seconds", metrics.pause_seconds);
   put(object, "loss_scale", metrics.loss_scale);
+  put(object, "auxiliary_loss", metrics.auxiliary_loss);
   if (metrics.skipped) object["skipped"] = true;
   return object.dump();
 }
@@ -126,6 +127,7 @@ StepMetrics parse_metrics(std::string_view line, const std::string& where) {
   get(object, where, "save_seconds", metrics.save_seconds);
   get(object, where, "pause_seconds", metrics.pause_seconds);
   get(object, where, "loss_scale", metrics.loss_scale);
+  get(object, where, "auxiliary_loss", metrics.auxiliary_loss);
   get(object, where, "skipped", metrics.skipped);
   return metrics;
 }

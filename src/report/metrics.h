@@ -35,6 +35,7 @@ struct StepMetrics {
   std::optional<double> save_seconds;        // of a checkpoint between the step before and this one
   std::optional<double> pause_seconds;       // from the step before's end to this one's begin, whatever went on
   std::optional<double> loss_scale;       // fp16
+  std::optional<double> auxiliary_loss;   // that routers of experts add to the loss
   bool skipped = false;                   // fp16 overflow: the parameters were not changed; left out where false
 };
 

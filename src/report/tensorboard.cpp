@@ -122,6 +122,7 @@ void EventFile::step_metrics(const StepMetrics& metrics) {
                                 {"memory/peak_gib", static_cast<double>(metrics.peak_memory) / kGib}};
   if (metrics.mfu) values.push_back({"speed/mfu", *metrics.mfu});
   if (metrics.hfu) values.push_back({"speed/hfu", *metrics.hfu});
+  if (metrics.auxiliary_loss) values.push_back({"train/auxiliary_loss", *metrics.auxiliary_loss});
   if (metrics.validation_loss) values.push_back({"validation/loss", *metrics.validation_loss});
   if (metrics.loss_scale) values.push_back({"train/loss_scale", *metrics.loss_scale});
   scalars(metrics.step, values);

@@ -20,7 +20,7 @@ constexpr size_t kMostNearest = 5;
 auto strategy_key(const spec::Strategy& s) {
   return std::make_tuple(s.tensor, s.pipeline, s.micro_batch, s.virtual_pipeline, static_cast<int>(s.recompute),
                          static_cast<int>(s.schedule), !s.sequence_parallel, -s.zero_stage, s.context,
-                         static_cast<int>(s.context_kind));
+                         static_cast<int>(s.context_kind), s.expert, s.expert_tensor);
 }
 
 bool is_better(const Prediction& a, const Prediction& b) {

@@ -43,6 +43,21 @@ std::vector<Strategy> with_schedules(Strategy strategy, const spec::ModelSpec& m
   return result;
 }
 
+// `strategy` in each way in which the experts of a layer can lie on its ranks.
+std::vector<Strategy> with_experts(Strategy strategy, const spec::ModelSpec& model) {
+  if (model.experts == 0) return {strategy};
+  std::vector<Strategy> result;
+  for (const int64_t width : {int64_t{0}, int64_t{1}}) {
+    if (width == 1 && strategy.tensor == 1) break;
+    strategy.expert_tensor = width;
+    for (const int64_t expert : spec::divisors(model.experts)) {
+      strategy.expert = expert;
+      if (spec::is_legal(strategy, model)) result.push_back(strategy);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 namespace {
@@ -74,26 +89,38 @@ std::vector<Cut> cuts(const Space& space, const spec::ModelSpec& model) {
   return result;
 }
 
+namespace {
+
+// `strategy` with each sharding, recomputation and sequence parallelism.
+void for_each_saving(Strategy strategy, int64_t strongest_zero, bool can_cut_sequence,
+                     const std::function<void(const Strategy&)>& visit) {
+  for (int64_t zero = strongest_zero; zero >= 0; --zero) {
+    strategy.zero_stage = zero;
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      strategy.recompute = recompute;
+      for (int cuts_sequence = can_cut_sequence ? 1 : 0; cuts_sequence >= 0; --cuts_sequence) {
+        strategy.sequence_parallel = cuts_sequence == 1;
+        visit(strategy);
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void for_each_plan(const Space& space, const spec::ModelSpec& model, const Cut& cut,
                    const std::function<void(const Strategy&)>& visit) {
   Strategy sizes = strategy_of(space, cut);
   sizes.sequence_parallel = true;
   const bool can_cut_sequence = cut.tensor > 1 && spec::is_legal(sizes, model);
+  sizes.sequence_parallel = false;
   const int64_t strongest_zero = cut.data * cut.context > 1 ? 3 : 0;
   for (const int64_t micro_batch : spec::divisors(space.global_batch / cut.data)) {
     if (micro_batch > space.most_micro_batch) break;
     sizes.micro_batch = micro_batch;
-    sizes.sequence_parallel = false;
-    for (Strategy strategy : with_schedules(sizes, model, space.most_chunks)) {
-      for (int64_t zero = strongest_zero; zero >= 0; --zero) {
-        strategy.zero_stage = zero;
-        for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-          strategy.recompute = recompute;
-          for (int cuts_sequence = can_cut_sequence ? 1 : 0; cuts_sequence >= 0; --cuts_sequence) {
-            strategy.sequence_parallel = cuts_sequence == 1;
-            visit(strategy);
-          }
-        }
+    for (const Strategy& placed : with_experts(sizes, model)) {
+      for (const Strategy& scheduled : with_schedules(placed, model, space.most_chunks)) {
+        for_each_saving(scheduled, strongest_zero, can_cut_sequence, visit);
       }
     }
   }

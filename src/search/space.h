@@ -4,7 +4,7 @@
 // spec::is_legal is asked of each proposal, so that the rules of derive_data are written once.
 //
 // Beside these: sequence parallelism, recomputation, ZeRO 0 to 3 where there are replicas, all schedules, and
-// interleaving.
+// interleaving, and for models with experts the ranks that these lie on, cut over the tensor axis or whole.
 #pragma once
 
 #include <cstdint>

@@ -26,6 +26,13 @@ Group replica_group(const spec::Strategy& strategy) {
 }
 Group context_group(const spec::Strategy& strategy) { return {strategy.context, strategy.tensor}; }
 
+Group expert_group(const spec::Strategy& strategy) {
+  return {strategy.expert, strategy.keeps_experts_whole() ? 1 : strategy.tensor};
+}
+Group expert_shard_group(const spec::Strategy& strategy) {
+  return {strategy.expert_shards(), strategy.expert * (strategy.keeps_experts_whole() ? 1 : strategy.tensor)};
+}
+
 // What ZB-H1 waits for a stage before the first forward and after the last backward of the others.
 double waiting_of(const PassTimes& times) {
   return times.forward() + std::max(0.0, times.backward() - 2 * times.backward_weight);
@@ -79,6 +86,8 @@ void PassTimes::add(const PassTimes& other, double times) {
   backward_compute += times * other.backward_compute;
   backward_comm += times * other.backward_comm;
   backward_context += times * other.backward_context;
+  forward_expert += times * other.forward_expert;
+  backward_expert += times * other.backward_expert;
   backward_weight += times * other.backward_weight;
 }
 
@@ -128,7 +137,7 @@ void Evaluator::add_context(const spec::Strategy& strategy, const cost::UnitWork
 
 PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
   const cost::UnitWork work =
-      cost::unit_kernels(model_, strategy, memory_.shares(strategy.tensor), compute_, recipe_, unit);
+      cost::unit_kernels(model_, strategy, memory_.shares(strategy), compute_, recipe_, unit);
   const Group group = tensor_group(strategy);
   const double messages = static_cast<double>(work.forward.messages.size() + work.forward.context.size());
   const double host = spec::layer_unit(0) == unit
@@ -142,6 +151,10 @@ PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
   times.forward_comm = message_time(machine_, work.forward.messages, group).exposed;
   const MessageSeconds back = message_time(machine_, work.backward.messages, group);
   times.backward_comm = back.exposed + message_time(machine_, work.recompute.messages, group).exposed;
+  const Group experts = expert_group(strategy);
+  times.forward_expert = message_time(machine_, work.forward.expert, experts).exposed;
+  times.backward_expert = message_time(machine_, work.backward.expert, experts).exposed +
+                          message_time(machine_, work.recompute.expert, experts).exposed;
   for (const cost::Kernel& kernel : work.backward.kernels) {
     if (kernel.can_be_deferred) times.backward_weight += kernel_seconds(machine_, compute_, kernel);
   }
@@ -162,9 +175,10 @@ PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
 }
 
 const Evaluator::UnitTimes& Evaluator::unit_times(const spec::Strategy& strategy) {
-  const auto key =
-      std::make_tuple(strategy.tensor, strategy.sequence_parallel, strategy.micro_batch,
-                      static_cast<int>(strategy.recompute), strategy.context, static_cast<int>(strategy.context_kind));
+  const auto key = std::make_tuple(strategy.tensor, strategy.sequence_parallel, strategy.micro_batch,
+                                   static_cast<int>(strategy.recompute), strategy.context,
+                                   static_cast<int>(strategy.context_kind), strategy.expert,
+                                   strategy.keeps_experts_whole());
   const auto found = unit_times_.find(key);
   if (found != unit_times_.end()) return found->second;
   UnitTimes times;
@@ -224,17 +238,24 @@ double Evaluator::message_seconds(const spec::Strategy& strategy) const {
   return slice + collective_seconds(machine_, cost::MessageKind::all_gather, bytes, tensor_group(strategy));
 }
 
+double Evaluator::over_shards(const spec::Strategy& strategy, cost::MessageKind kind, double parameters, double experts,
+                              double bytes_of_element) const {
+  const double dense = (parameters - experts) * bytes_of_element;
+  const double seconds = collective_seconds(machine_, kind, dense, shard_group(strategy));
+  if (experts <= 0) return seconds;
+  return seconds + collective_seconds(machine_, kind, experts * bytes_of_element, expert_shard_group(strategy));
+}
+
 PassTimes Evaluator::sharding_times(const spec::Strategy& strategy, const UnitTimes& units, int64_t layers) {
   PassTimes times;
   if (!strategy.shards_gradients()) return times;
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
-  const double parameters = memory_.parameters(strategy.tensor, 1, false, false);
-  const Group group = shard_group(strategy);
-  const double gather = strategy.shards_values()
-                            ? collective_seconds(machine_, cost::MessageKind::all_gather, parameters * element, group)
-                            : 0;
+  const double parameters = memory_.parameters(strategy, 1, false, false), experts = memory_.experts(strategy, 1);
+  const double gather = strategy.shards_values() ? over_shards(strategy, cost::MessageKind::all_gather, parameters,
+                                                               experts, element)
+                                                 : 0;
   const double scatter =
-      collective_seconds(machine_, cost::MessageKind::reduce_scatter, parameters * recipe_.gradient_bytes, group);
+      over_shards(strategy, cost::MessageKind::reduce_scatter, parameters, experts, recipe_.gradient_bytes);
   const double slowdown = machine_.stack.overlap_slowdown, count = to_double(layers);
   const double forward = units.layer.forward(), backward = units.layer.backward();
   times.forward_comm = count * std::max(0.0, gather - forward);
@@ -296,18 +317,20 @@ void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<
   time.compute = m * (slowest.forward_compute + slowest.backward_compute);
   time.tensor_comm = m * (slowest.forward_comm + slowest.backward_comm);
   time.context_comm = m * (slowest.forward_context + slowest.backward_context);
+  time.expert_comm = m * (slowest.forward_expert + slowest.backward_expert);
   time.pipeline_comm = sends;
-  time.bubble = std::max(0.0, total - time.compute - time.tensor_comm - time.context_comm - sends - time.data_comm);
+  const double busy = time.compute + time.tensor_comm + time.context_comm + time.expert_comm + sends + time.data_comm;
+  time.bubble = std::max(0.0, total - busy);
 }
 
-Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double parameters, double last_backward) {
+Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double parameters, double experts,
+                                    double last_backward) {
   const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1;
   const bool scatters = strategy.zero_stage >= 1;
   const double gradients = parameters * recipe_.gradient_bytes;
   StepTail tail;
-  const Group group = shard_group(strategy);
   const auto reduction = scatters ? cost::MessageKind::reduce_scatter : cost::MessageKind::all_reduce;
-  double reduce = collective_seconds(machine_, reduction, gradients, group);
+  double reduce = over_shards(strategy, reduction, parameters, experts, recipe_.gradient_bytes);
   if (recipe_.reduces_while_backward && strategy.copies() > 1) {
     // All buckets but the last one run while backward goes on.
     const double buckets = std::max(1.0, parameters * 4 / (strategy.bucket_mib * kMib));
@@ -323,16 +346,17 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
   }
   if (sharded && !strategy.shards_values()) {
     tail.data_comm +=
-        collective_seconds(machine_, cost::MessageKind::all_gather, parameters * recipe_.parameter_bytes, group);
+        over_shards(strategy, cost::MessageKind::all_gather, parameters, experts, recipe_.parameter_bytes);
   }
   if (model_.tied && strategy.head_stage() > 0) {
     const Group ends{2, strategy.tensor * strategy.copies() * (strategy.pipeline - 1)};
     tail.data_comm +=
         collective_seconds(machine_, cost::MessageKind::all_reduce,
-                           memory_.shares(strategy.tensor).tied * recipe_.gradient_bytes, ends);
+                           memory_.shares(strategy).tied * recipe_.gradient_bytes, ends);
   }
   // Reads of gradients for the norm and of zeroing them; gradient, master, two moments and weight in the update.
-  const double shard = parameters / to_double(strategy.shards());
+  const double shard = (parameters - experts) / to_double(strategy.shards()) +
+                       (experts > 0 ? experts / to_double(strategy.expert_shards()) : 0);
   const double kept = strategy.shards_gradients() ? shard : parameters, owned = sharded ? shard : parameters;
   // Offloaded, the update is bound by the host: gradients in, values out, and its own pass over the state.
   const double element = compute_ == spec::Precision::fp32 ? 4 : 2;
@@ -383,14 +407,15 @@ Prediction Evaluator::predict(const spec::Strategy& strategy) {
   prediction.fit = memory_.fit(prediction.memory);
   const std::vector<int64_t>& layers = stage_layers(strategy);
   pipeline_time(strategy, layers, prediction);
-  double parameters = 0;
+  double parameters = 0, experts = 0;
   for (int64_t stage = 0; stage < strategy.pipeline; ++stage) {
     const bool first = stage == 0, last = stage == strategy.head_stage();
     if (!first && !last && stage > 1 && layers[stage] == layers[stage - 1]) continue;
-    parameters = std::max(parameters, memory_.parameters(strategy.tensor, layers[stage], first, last));
+    parameters = std::max(parameters, memory_.parameters(strategy, layers[stage], first, last));
+    experts = std::max(experts, memory_.experts(strategy, layers[stage]));
   }
   const double backward = stage_times(unit_times(strategy), strategy, 0, layers.front()).backward();
-  const StepTail tail = this->tail(strategy, parameters, backward);
+  const StepTail tail = this->tail(strategy, parameters, experts, backward);
   prediction.time.data_comm += tail.data_comm;
   prediction.time.optimizer = tail.optimizer;
   prediction.time.compute += tail.slowed;

@@ -51,9 +51,11 @@ struct PassTimes {
   double backward_compute = 0;  // recomputation included
   double backward_comm = 0;
   double backward_context = 0;
+  double forward_expert = 0;  // tokens on their way to experts and back
+  double backward_expert = 0;
   double backward_weight = 0;  // of backward_compute: what a schedule that splits the backward may put off
-  double forward() const { return forward_compute + forward_comm + forward_context; }
-  double backward() const { return backward_compute + backward_comm + backward_context; }
+  double forward() const { return forward_compute + forward_comm + forward_context + forward_expert; }
+  double backward() const { return backward_compute + backward_comm + backward_context + backward_expert; }
   double both() const { return forward() + backward(); }
   void add(const PassTimes& other, double times);
 };
@@ -124,7 +126,10 @@ class Evaluator {
   Waiting vee_waiting(const spec::Strategy& strategy, const PassTimes& slowest);
   void pipeline_time(const spec::Strategy& strategy, const std::vector<int64_t>& layers, Prediction& prediction);
   PassTimes sharding_times(const spec::Strategy& strategy, const UnitTimes& units, int64_t layers);
-  StepTail tail(const spec::Strategy& strategy, double parameters, double last_backward);
+  StepTail tail(const spec::Strategy& strategy, double parameters, double experts, double last_backward);
+  // Of `parameters` elements, of which `experts` are among the ranks that share these.
+  double over_shards(const spec::Strategy& strategy, cost::MessageKind kind, double parameters, double experts,
+                     double bytes_of_element) const;
   void rates(Prediction& prediction) const;
 
   spec::ModelSpec model_;
@@ -134,7 +139,7 @@ class Evaluator {
   MemoryModel memory_;
   double sample_model_flops_ = 0;
   double sample_hardware_flops_[3] = {};  // by Recompute
-  std::map<std::tuple<int64_t, bool, int64_t, int, int64_t, int>, UnitTimes> unit_times_;
+  std::map<std::tuple<int64_t, bool, int64_t, int, int64_t, int, int64_t, bool>, UnitTimes> unit_times_;
   std::map<std::tuple<int64_t, int64_t, int>, std::vector<int64_t>> stage_layers_;
   std::vector<int64_t> explicit_layers_;
   std::map<std::tuple<int64_t, int64_t, int>, schedule::Schedule> small_vees_;

@@ -23,7 +23,7 @@ std::vector<StageReport> Evaluator::stages(const spec::Strategy& strategy) {
     report.layers = layers[stage];
     report.times = stage_times(units, strategy, stage, layers[stage]);
     report.memory = memory_.stage(strategy, stage, layers[stage]);
-    report.parameters = memory_.parameters(strategy.tensor, layers[stage], stage == 0, stage == strategy.head_stage());
+    report.parameters = memory_.parameters(strategy, layers[stage], stage == 0, stage == strategy.head_stage());
     reports.push_back(report);
   }
   return reports;
@@ -41,7 +41,7 @@ std::vector<PartReport> Evaluator::parts(const spec::Strategy& strategy) {
   };
   for (const int64_t unit : {spec::embedding_unit(), spec::layer_unit(0), spec::head_unit(model_)}) {
     const cost::UnitWork work =
-        cost::unit_kernels(model_, strategy, memory_.shares(strategy.tensor), compute_, recipe_, unit);
+        cost::unit_kernels(model_, strategy, memory_.shares(strategy), compute_, recipe_, unit);
     const auto seconds = [this](const cost::Kernel& kernel) { return kernel_seconds(machine_, compute_, kernel); };
     for (const cost::Kernel& kernel : work.forward.kernels) report_of(kernel.part).forward += seconds(kernel);
     for (const cost::Kernel& kernel : work.backward.kernels) report_of(kernel.part).backward += seconds(kernel);

@@ -55,8 +55,9 @@ void predict(MeasuredMemory& measured, const Run& run, const spec::Machine& mach
   const StageMemory memory = model.stage(run.strategy, run.stage, count);
   const double reserve = model.reserve(run.strategy);
   const bool last = run.stage == run.strategy.pipeline - 1;
-  const double parameters = model.parameters(run.strategy.tensor, count, run.stage == 0, last);
-  measured.predicted_allocated = model.statics(run.strategy, parameters).total();
+  const double parameters = model.parameters(run.strategy, count, run.stage == 0, last);
+  measured.predicted_allocated =
+      model.statics(run.strategy, parameters, model.experts(run.strategy, count)).total();
   measured.predicted_peak = memory.total() - reserve;
   measured.predicted_low = memory.low - reserve;
   measured.predicted_high = memory.high - reserve;

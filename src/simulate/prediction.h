@@ -16,9 +16,12 @@ struct StepTime {
   double pipeline_comm = 0;
   double data_comm = 0;
   double context_comm = 0;
+  double expert_comm = 0;
   double bubble = 0;
   double optimizer = 0;
-  double total() const { return compute + tensor_comm + pipeline_comm + data_comm + context_comm + bubble + optimizer; }
+  double total() const {
+    return compute + tensor_comm + pipeline_comm + data_comm + context_comm + expert_comm + bubble + optimizer;
+  }
 };
 
 // Bytes of a device of one stage, at its peak.

@@ -20,14 +20,19 @@ double to_double(int64_t value) { return static_cast<double>(value); }
 
 }  // namespace
 
-const cost::LocalShares& MemoryModel::shares(int64_t tensor) {
-  const auto found = shares_.find(tensor);
+const cost::LocalShares& MemoryModel::shares(const spec::Strategy& strategy) {
+  const auto key = std::make_tuple(strategy.tensor, strategy.expert, strategy.keeps_experts_whole());
+  const auto found = shares_.find(key);
   if (found != shares_.end()) return found->second;
-  return shares_.emplace(tensor, cost::local_shares(model_, tensor)).first->second;
+  return shares_.emplace(key, cost::local_shares(model_, strategy)).first->second;
 }
 
-double MemoryModel::parameters(int64_t tensor, int64_t layers, bool first, bool last) {
-  const cost::LocalShares& count = shares(tensor);
+double MemoryModel::experts(const spec::Strategy& strategy, int64_t layers) {
+  return to_double(layers) * shares(strategy).experts;
+}
+
+double MemoryModel::parameters(const spec::Strategy& strategy, int64_t layers, bool first, bool last) {
+  const cost::LocalShares& count = shares(strategy);
   double total = to_double(layers) * count.layer;
   if (first) total += count.embedding;
   if (last) total += count.head + (first ? 0 : count.tied);
@@ -84,7 +89,7 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
     saved.scatter = rows * hidden * element() / to_double(strategy.tensor);
   }
   if (recipe_.counts_transients) {
-    const cost::LocalShares& local = shares(strategy.tensor);
+    const cost::LocalShares& local = shares(strategy);
     const double gate = model_.gated_mlp ? 2 : 1;
     const double mlp = to_double(local.mlp_width + local.shared_width +
                                  (model_.experts > 0 ? model_.experts_per_token : 0) * local.expert_width);
@@ -100,27 +105,30 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
 const MemoryModel::Saved& MemoryModel::saved(const spec::Strategy& strategy) {
   const auto key = std::make_tuple(strategy.tensor, strategy.sequence_parallel, strategy.micro_batch,
                                    static_cast<int>(strategy.recompute) * 2 + (strategy.pipeline > 1 ? 1 : 0),
-                                   strategy.context, static_cast<int>(strategy.context_kind));
+                                   strategy.context, static_cast<int>(strategy.context_kind), strategy.expert,
+                                   strategy.keeps_experts_whole());
   const auto found = saved_.find(key);
   if (found != saved_.end()) return found->second;
   return saved_.emplace(key, count_saved(strategy)).first->second;
 }
 
-StageMemory MemoryModel::statics(const spec::Strategy& strategy, double parameters) const {
-  const double shards = to_double(strategy.shards());
+StageMemory MemoryModel::statics(const spec::Strategy& strategy, double parameters, double experts) const {
+  const double in_shards = (parameters - experts) / to_double(strategy.shards()) +
+                           (experts > 0 ? experts / to_double(strategy.expert_shards()) : 0);
   const bool shards_state = recipe_.shards_always || strategy.shards_optimizer();
   const bool is_fp32 = compute_ == spec::Precision::fp32;  // parameters are their own masters
   StageMemory memory;
-  memory.weights = parameters * element() / (strategy.shards_values() ? shards : 1);
-  memory.gradients = parameters * (recipe_.bytes_fixed - 2) / (strategy.shards_gradients() ? shards : 1);
-  memory.optimizer = parameters * (recipe_.bytes_sharded - (is_fp32 ? 4 : 0)) / (shards_state ? shards : 1);
+  memory.weights = (strategy.shards_values() ? in_shards : parameters) * element();
+  memory.gradients = (strategy.shards_gradients() ? in_shards : parameters) * (recipe_.bytes_fixed - 2);
+  memory.optimizer = (shards_state ? in_shards : parameters) * (recipe_.bytes_sharded - (is_fp32 ? 4 : 0));
   if (strategy.offload_optimizer) memory.optimizer = 0;  // in host memory
   return memory;
 }
 
 double MemoryModel::reserve(const spec::Strategy& strategy) const {
   int communicators = 1;
-  for (const int64_t size : {strategy.tensor, strategy.context, strategy.pipeline, strategy.copies()}) {
+  for (const int64_t size :
+       {strategy.tensor, strategy.context, strategy.pipeline, strategy.copies(), strategy.expert}) {
     communicators += size > 1 ? 1 : 0;
   }
   return machine_.reserve.context_gib * kGib + communicators * machine_.reserve.communicator_mib * kMib;
@@ -164,7 +172,7 @@ double MemoryModel::file_bytes(const spec::Strategy& strategy, int64_t stage, in
 }
 
 double MemoryModel::working_elements(const spec::Strategy& strategy, int64_t layers, bool first, bool last) {
-  const cost::LocalShares& count = shares(strategy.tensor);
+  const cost::LocalShares& count = shares(strategy);
   const double shared = first && last ? count.tied : 0;
   std::vector<double> units;
   if (first) units.push_back(count.embedding - shared);
@@ -186,14 +194,14 @@ double MemoryModel::sharding_buffers(const spec::Strategy& strategy, int64_t lay
   double bytes = 0;
   if (strategy.shards_values()) {
     // Two layers' weights are gathered at a time, and one layer's gradients not yet scattered.
-    bytes += parameters(strategy.tensor, 1, false, false) * (2 * element() + 4);
-    if (first || last) bytes += parameters(strategy.tensor, 0, first, last) * element();
+    bytes += parameters(strategy, 1, false, false) * (2 * element() + 4);
+    if (first || last) bytes += parameters(strategy, 0, first, last) * element();
   } else if (strategy.shards_gradients() && recipe_.bucket_elements == 0) {
     // One bucket is being filled while another is reduced; a bucket holds at least a whole parameter.
-    bytes += 2 * std::max(strategy.bucket_mib * kMib, 4 * shares(strategy.tensor).largest);
+    bytes += 2 * std::max(strategy.bucket_mib * kMib, 4 * shares(strategy).largest);
   }
   if (recipe_.keeps_unsharded_gradients && strategy.zero_stage == 1) {
-    bytes += parameters(strategy.tensor, layers, first, last) * recipe_.gradient_bytes *
+    bytes += parameters(strategy, layers, first, last) * recipe_.gradient_bytes *
              (1 - 1 / to_double(strategy.shards()));
   }
   return bytes + recipe_.bucket_elements * recipe_.gradient_bytes;
@@ -203,21 +211,21 @@ double MemoryModel::sharding_buffers(const spec::Strategy& strategy, int64_t lay
 // and arriving; or what goes out and comes in of all heads.
 double MemoryModel::context_buffers(const spec::Strategy& strategy) {
   if (strategy.context == 1) return 0;
-  const cost::LocalShares& local = shares(strategy.tensor);
+  const cost::LocalShares& local = shares(strategy);
   const double rows = to_double(strategy.held_rows(model_)), keys = 2 * rows * to_double(local.key_width);
   if (strategy.context_kind == spec::ContextKind::ring) return keys * (2 * element() + 3 * 4);
   return 2 * element() * (rows * to_double(local.query_width) + keys);
 }
 
 double MemoryModel::logits_buffers(const spec::Strategy& strategy) {
-  const double logits = to_double(strategy.held_rows(model_)) * to_double(shares(strategy.tensor).vocabulary);
+  const double logits = to_double(strategy.held_rows(model_)) * to_double(shares(strategy).vocabulary);
   return recipe_.chunks_logits ? std::min(logits * (element() + 4), 512 * kMib) : logits * 8;
 }
 
 StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, int64_t layers) {
   const bool first = stage == 0, last = stage == strategy.head_stage();
-  const double count = parameters(strategy.tensor, layers, first, last);
-  StageMemory memory = statics(strategy, count);
+  const double count = parameters(strategy, layers, first, last);
+  StageMemory memory = statics(strategy, count, experts(strategy, layers));
   memory.activations = activations(strategy, stage, layers);
   memory.buffers = saved(strategy).transient + sharding_buffers(strategy, layers, first, last);
   if (last) memory.buffers += logits_buffers(strategy);

@@ -31,10 +31,13 @@ class MemoryModel {
   StageMemory stage(const spec::Strategy& strategy, int64_t stage, int64_t layers);
   // Context and communicators of a rank under `strategy`.
   double reserve(const spec::Strategy& strategy) const;
-  double parameters(int64_t tensor, int64_t layers, bool first, bool last);
-  const cost::LocalShares& shares(int64_t tensor);
-  // Weights, gradients and optimizer state of `parameters` of them; activations and buffers are zero.
-  StageMemory statics(const spec::Strategy& strategy, double parameters) const;
+  double parameters(const spec::Strategy& strategy, int64_t layers, bool first, bool last);
+  // Those of them that are experts'.
+  double experts(const spec::Strategy& strategy, int64_t layers);
+  const cost::LocalShares& shares(const spec::Strategy& strategy);
+  // Weights, gradients and optimizer state of `parameters` of them, of which `experts` are sharded as these are;
+  // activations and buffers are zero.
+  StageMemory statics(const spec::Strategy& strategy, double parameters, double experts) const;
   Fit fit(const StageMemory& memory) const;
 
   // Bytes of one micro-batch on one layer, by part ("attention", "mlp"): what is kept for backward, and what is dropped
@@ -70,9 +73,9 @@ class MemoryModel {
   spec::Machine machine_;
   spec::Precision compute_;
   cost::Recipe recipe_;
-  std::map<int64_t, cost::LocalShares> shares_;
+  std::map<std::tuple<int64_t, int64_t, bool>, cost::LocalShares> shares_;
   std::map<std::string, schedule::Schedule> files_;  // schedules of strategies that name a file
-  std::map<std::tuple<int64_t, bool, int64_t, int, int64_t, int>, Saved> saved_;
+  std::map<std::tuple<int64_t, bool, int64_t, int, int64_t, int, int64_t, bool>, Saved> saved_;
 };
 
 }  // namespace ridgeline::simulate

@@ -58,13 +58,22 @@ void bind_family(Schema& schema, ModelSpec& model) {
              between(0, 1e7));
   schema.key("model.shared_ffn_hidden", model.shared_ffn_hidden,
              "added widths of the experts that every token takes; 0: none", between(0, 1e7));
+  schema.key("model.router_normalize", model.router_normalize,
+             "the weights of a token's experts are scaled to add up to one");
+  schema.key("model.router_auxiliary_loss", model.router_auxiliary_loss,
+             "factor of the loss that keeps experts evenly used, of each sample (docs/experts.md)", between(0, 100));
+  schema.key("model.router_z_loss", model.router_z_loss, "factor of the loss that keeps the router's logits small",
+             between(0, 100));
+  schema.key("model.router_bias_rate", model.router_bias_rate,
+             "change a step of each expert's bias, which evens their use out without a loss; 0: no bias", between(0, 1));
+  schema.key("model.capacity_factor", model.capacity_factor,
+             "tokens of a sample that an expert takes in training, in even shares; 0: all that pick it", between(0, 1e5));
 }
 
 void bind_model(Schema& schema, TrainSpec& spec) {
   ModelSpec& model = spec.model;
   schema.table("model",
-               "Shape of the model. A preset sets all keys, others override it; the defaults are a small GPT. `train` "
-               "takes no experts yet, planning does");
+               "Shape of the model. A preset sets all keys, others override it; the defaults are a small GPT");
   std::vector<std::string> presets = model_preset_names();
   presets.insert(presets.begin(), "");
   schema.choice("model.preset", spec.model_preset, presets, "named shape to start from; empty: none");
@@ -144,6 +153,13 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
   schema.key("strategy.shard_group", strategy.shard_group,
              "neighbours among those that zero_stage shards over, with copies in the other groups (hybrid sharding); "
              "0: all of them",
+             between(0, kMostRanks));
+  schema.key("strategy.expert", strategy.expert,
+             "ranks that the experts of a layer lie on: neighbours on the data axis (docs/experts.md)",
+             between(1, kMostRanks));
+  schema.key("strategy.expert_tensor", strategy.expert_tensor,
+             "tensor parallel ranks of an expert: 1 (whole, experts lie on ranks of the tensor axis too) or as tensor; 0: "
+             "as tensor",
              between(0, kMostRanks));
   schema.key("strategy.offload_optimizer", strategy.offload_optimizer,
              "keep masters and moments in host memory and update there; for when device memory is short");

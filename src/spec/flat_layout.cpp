@@ -17,11 +17,24 @@ struct Candidate {
   int64_t parameter;
   bool tied;
   bool tensor_partial;
+  bool experts;
   std::vector<int64_t>
       units;  // of this stage, that use it, ascending: its gradient is final after the first one's backward
 
-  bool same_kind(const Candidate& other) const { return tied == other.tied && tensor_partial == other.tensor_partial; }
+  bool same_kind(const Candidate& other) const { return tied == other.tied && tensor_partial == other.tensor_partial && experts == other.experts; }
 };
+
+// Of boxes of one tensor that are cut along different dims.
+Box intersection(const Box& a, const Box& b) {
+  Box both = a;
+  for (size_t dim = 0; dim < a.offset.size(); ++dim) {
+    const Range range = spec::intersection({a.offset[dim], a.offset[dim] + a.extent[dim]},
+                                           {b.offset[dim], b.offset[dim] + b.extent[dim]});
+    both.offset[dim] = range.begin;
+    both.extent[dim] = range.size();
+  }
+  return both;
+}
 
 bool holds(const StageUnits& stage, int64_t unit) {
   return std::any_of(stage.begin(), stage.end(),
@@ -34,7 +47,8 @@ std::vector<Candidate> candidates(const std::vector<ParameterSpec>& parameters, 
   for (int64_t index = 0; index < static_cast<int64_t>(parameters.size()); ++index) {
     const ParameterSpec& parameter = parameters[index];
     if (!in_stage(parameter, stages[stage])) continue;
-    Candidate candidate{index, is_tied(parameter, stages), tensor_size > 1 && parameter.gradient.is_partial(), {}};
+    Candidate candidate{index, is_tied(parameter, stages), tensor_size > 1 && parameter.gradient.is_partial(),
+                        parameter.is_expert(), {}};
     for (int64_t unit : parameter.units) {
       if (holds(stages[stage], unit)) candidate.units.push_back(unit);
     }
@@ -43,7 +57,7 @@ std::vector<Candidate> candidates(const std::vector<ParameterSpec>& parameters, 
   }
   // In the order in which backward finishes them. Each kind together: of a unit, or of the stage, plain ones first.
   std::stable_sort(list.begin(), list.end(), [by_units](const Candidate& a, const Candidate& b) {
-    const auto kind = [](const Candidate& c) { return std::make_tuple(c.tied, c.tensor_partial); };
+    const auto kind = [](const Candidate& c) { return std::make_tuple(c.tied, c.tensor_partial, c.experts); };
     if (!by_units) return std::make_tuple(kind(a), -a.units[0]) < std::make_tuple(kind(b), -b.units[0]);
     return std::make_tuple(-a.units[0], a.units, kind(a)) < std::make_tuple(-b.units[0], b.units, kind(b));
   });
@@ -53,7 +67,8 @@ std::vector<Candidate> candidates(const std::vector<ParameterSpec>& parameters, 
 // Lays parameters one after another and closes buckets.
 class Builder {
  public:
-  Builder(FlatLayout& layout, int64_t bucket_elements) : layout_(layout), bucket_elements_(bucket_elements) {}
+  Builder(FlatLayout& layout, int64_t bucket_elements, int64_t shards, int64_t expert_shards)
+      : layout_(layout), bucket_elements_(bucket_elements), shards_(shards), expert_shards_(expert_shards) {}
 
   // Whether `candidate` may join the open bucket.
   bool joins(const Candidate& candidate) const {
@@ -77,8 +92,10 @@ class Builder {
     if (last_ == nullptr) return;
     FlatBucket& bucket = layout_.buckets.back();
     bucket.range.end =
-        bucket.range.begin + round_up(layout_.elements - bucket.range.begin, layout_.shards * kAlignment);
+        bucket.range.begin + round_up(layout_.elements - bucket.range.begin, bucket.shards * kAlignment);
     layout_.elements = bucket.range.end;
+    bucket.shard_begin = layout_.shard_elements;
+    layout_.shard_elements += bucket.range.size() / bucket.shards;
     if (layout_.by_units()) layout_.groups.back().range.end = layout_.elements;
     last_ = nullptr;
   }
@@ -88,8 +105,14 @@ class Builder {
     const bool continues_group = last_ != nullptr && last_->units == candidate.units;
     close();
     const auto number = static_cast<int64_t>(layout_.buckets.size());
-    layout_.buckets.push_back(
-        {{layout_.elements, layout_.elements}, candidate.tensor_partial, candidate.tied, candidate.units[0]});
+    FlatBucket bucket;
+    bucket.range = {layout_.elements, layout_.elements};
+    bucket.tensor_partial = candidate.tensor_partial;
+    bucket.tied = candidate.tied;
+    bucket.experts = candidate.experts;
+    bucket.first_unit = candidate.units[0];
+    bucket.shards = candidate.experts ? expert_shards_ : shards_;
+    layout_.buckets.push_back(bucket);
     if (!layout_.by_units()) return;
     if (!continues_group) {
       layout_.groups.push_back({{layout_.elements, layout_.elements}, {number, number}, candidate.units});
@@ -99,7 +122,7 @@ class Builder {
   }
 
   FlatLayout& layout_;
-  int64_t bucket_elements_;
+  int64_t bucket_elements_, shards_, expert_shards_;
   const Candidate* last_ = nullptr;  // in the open bucket
 };
 
@@ -143,7 +166,7 @@ bool is_tied(const ParameterSpec& parameter, const std::vector<StageUnits>& stag
 }
 
 Range FlatLayout::owned(const FlatBucket& bucket, int64_t shard) const {
-  const int64_t part = bucket.range.size() / shards;
+  const int64_t part = bucket.range.size() / bucket.shards;
   return {bucket.range.begin + part * shard, bucket.range.begin + part * (shard + 1)};
 }
 
@@ -154,17 +177,18 @@ int64_t FlatLayout::working_begin(const FlatBucket& bucket) const {
 
 FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
                             int64_t stage, int64_t tensor_size, int64_t tensor_index, int64_t shards, double bucket_mib,
-                            bool by_units) {
+                            bool by_units, const ExpertCut& experts) {
   RIDGELINE_ASSERT(stage >= 0 && stage < static_cast<int64_t>(stages.size()));
   const int64_t bucket_elements = std::max<int64_t>(1, static_cast<int64_t>(bucket_mib * 1024 * 1024 / 4));
   FlatLayout layout;
-  layout.shards = shards;
   if (by_units) layout.slots.resize(2);
-  Builder builder(layout, bucket_elements);
+  Builder builder(layout, bucket_elements, shards, experts.shards);
   const std::vector<Candidate> list = candidates(parameters, stages, stage, tensor_size, by_units);
   for (const Candidate& candidate : list) {
     const ParameterSpec& parameter = parameters[candidate.parameter];
-    builder.add(candidate, local_box(parameter.shape, parameter.value, tensor_size, tensor_index));
+    Box box = local_box(parameter.shape, parameter.value, tensor_size, tensor_index);
+    if (parameter.is_expert()) box = intersection(box, local_box(parameter.shape, parameter.expert, experts.size, experts.index));
+    builder.add(candidate, std::move(box));
   }
   builder.close();
   if (by_units) place_slots(layout, stages[stage]);
@@ -172,9 +196,10 @@ FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const 
 }
 
 FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
-                            int64_t stage, int64_t tensor_index, const Strategy& strategy) {
+                            int64_t stage, int64_t tensor_index, const Strategy& strategy, int64_t expert_index) {
   return make_flat_layout(parameters, stages, stage, strategy.tensor, tensor_index, strategy.shards(),
-                          strategy.bucket_mib, strategy.shards_gradients());
+                          strategy.bucket_mib, strategy.shards_gradients(),
+                          {strategy.expert, expert_index, strategy.expert_shards()});
 }
 
 }  // namespace ridgeline::spec

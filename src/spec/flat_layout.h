@@ -39,8 +39,11 @@ struct FlatBucket {
   Range range;                  // elements, padding included
   bool tensor_partial = false;  // gradients are summed over the tensor axis first
   bool tied = false;            // gradients are summed over the stages that share the parameter
+  bool experts = false;         // shared by the ranks that have the same experts, not by all of the data axis
   int64_t first_unit = 0;       // gradients are final once backward has left this unit and those of the stage after it
   int64_t group = -1;           // in a layout by units
+  int64_t shards = 1;           // equal parts that it is cut in
+  int64_t shard_begin = 0;      // where its elements begin in a buffer that holds one shard of every bucket
 };
 
 struct FlatGroup {
@@ -54,29 +57,35 @@ struct FlatLayout {
   std::vector<FlatEntry> entries;  // ordered by range
   std::vector<FlatBucket> buckets;
   int64_t elements = 0;           // of the whole buffer, padding included
-  int64_t shards = 1;             // equal parts that each bucket is cut in
+  int64_t shard_elements = 0;     // of one shard of every bucket
   std::vector<FlatGroup> groups;  // in a layout by units, else none
   std::vector<Range> slots;       // elements of the working buffer
 
   bool by_units() const { return !slots.empty(); }
   // Part of `bucket` that rank `shard` of those that share it owns.
   Range owned(const FlatBucket& bucket, int64_t shard) const;
-  // Where elements of `bucket` begin in a buffer that holds one shard of every bucket.
-  int64_t shard_begin(const FlatBucket& bucket) const { return bucket.range.begin / shards; }
   // Where they begin in the working buffer.
   int64_t working_begin(const FlatBucket& bucket) const;
   int64_t working_elements() const { return slots.empty() ? 0 : slots.back().end; }
+};
+
+// How experts lie over ranks: on `size` of them, this one the `index`-th, and in how many shards their buffers.
+struct ExpertCut {
+  int64_t size = 1;
+  int64_t index = 0;
+  int64_t shards = 1;
 };
 
 // The layout of `stage`. All stages are given, since a parameter is tied if its units lie in more than one of them.
 // `bucket_mib` counts fp32 gradients; a layout by units has no use for it.
 FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
                             int64_t stage, int64_t tensor_size, int64_t tensor_index, int64_t shards, double bucket_mib,
-                            bool by_units = false);
+                            bool by_units = false, const ExpertCut& experts = {});
 
-// The layout that a strategy (whose `data` is derived) asks for, on coordinate `tensor_index` of the tensor axis.
+// The layout that a strategy (whose `data` is derived) asks for, on coordinate `tensor_index` of the tensor axis and
+// `expert_index` of the ranks that experts lie on. Its sizes are the same for all of the latter.
 FlatLayout make_flat_layout(const std::vector<ParameterSpec>& parameters, const std::vector<StageUnits>& stages,
-                            int64_t stage, int64_t tensor_index, const Strategy& strategy);
+                            int64_t stage, int64_t tensor_index, const Strategy& strategy, int64_t expert_index = 0);
 
 // True if a unit of the parameter lies in `stage`, and if its units lie in more than one of `stages`.
 bool in_stage(const ParameterSpec& parameter, const StageUnits& stage);

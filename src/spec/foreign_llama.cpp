@@ -42,7 +42,17 @@ void read_experts(Reading& reading, const std::string& prefix, const std::string
     model.experts_per_token = kind == "mixtral" ? 2 : 8;
     reading.assume(assignment("model.experts_per_token", model.experts_per_token) + " (default of " + kind + ")");
   }
+  // transformers adds the loss where it is asked for the router's logits.
+  if (reading.boolean(prefix + "output_router_logits").value_or(false)) {
+    if (!reading.set(prefix + "router_aux_loss_coef", model.router_auxiliary_loss, "model.router_auxiliary_loss")) {
+      model.router_auxiliary_loss = 0.001;
+      reading.assume("model.router_auxiliary_loss = 0.001 (default of " + kind + ")");
+    }
+    reading.understood(prefix + "output_router_logits", "the router's auxiliary loss is on");
+  }
   if (kind != "qwen3_moe") return;
+  model.router_normalize = reading.boolean(prefix + "norm_topk_prob").value_or(false);
+  reading.understood(prefix + "norm_topk_prob", assignment("model.router_normalize", model.router_normalize));
   reading.require(prefix + "moe_intermediate_size", model.expert_ffn_hidden, "model.expert_ffn_hidden",
                   "the width of an expert");
   // Layers that differ are not described by a ModelSpec.
@@ -56,8 +66,8 @@ void read_experts(Reading& reading, const std::string& prefix, const std::string
 }
 
 void ignore_what_costs_nothing(Reading& reading, const std::string& prefix) {
-  reading.ignore({"router_aux_loss_coef", "output_router_logits", "router_jitter_noise", "norm_topk_prob"},
-                 "of the router's loss and scale; no size changes", prefix);
+  reading.ignore({"router_aux_loss_coef", "output_router_logits"}, "the router's auxiliary loss is off", prefix);
+  reading.ignore({"router_jitter_noise", "norm_topk_prob"}, "of the router's noise and scale; no size changes", prefix);
   reading.ignore(
       {"pretraining_tp", "use_cache", "pad_token_id", "bos_token_id", "eos_token_id", "_attn_implementation"},
       "of running the model, not of its shape", prefix);

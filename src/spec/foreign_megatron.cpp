@@ -194,12 +194,9 @@ int64_t read_axes(Reading& reading) {
   read_context(reading, "--context-parallel-size", ContextKind::ring);
   const int64_t context = read_context(reading, "--ds-sequence-parallel-size", ContextKind::all_to_all);
   for (const char* name : {"--expert-model-parallel-size", "--moe-expert-parallel-size"}) {
-    const auto width = reading.integer(name, 1, most);
-    if (width) read_other_axis(reading, name, *width, "experts spread");
+    reading.set(name, strategy.expert, "strategy.expert", 1, most);
   }
-  if (const auto width = reading.integer("--expert-tensor-parallel-size", 1, most)) {
-    read_other_axis(reading, "--expert-tensor-parallel-size", *width, "each expert cut");
-  }
+  reading.set("--expert-tensor-parallel-size", strategy.expert_tensor, "strategy.expert_tensor", 1, most);
   if (reading.boolean("--use-distributed-optimizer").value_or(false)) {
     strategy.zero_stage = 1;
     reading.understood("--use-distributed-optimizer", "strategy.zero_stage = 1");

@@ -77,8 +77,7 @@ int64_t read_model_axes(Reading& reading) {
     }
   }
   const int64_t context = read_context(reading, table + "context_parallel_degree", ContextKind::ring);
-  const int64_t expert = reading.integer(table + "expert_parallel_degree", 1, 1'000'000).value_or(1);
-  read_other_axis(reading, table + "expert_parallel_degree", expert, "experts spread");
+  reading.set(table + "expert_parallel_degree", strategy.expert, "strategy.expert", 1, 1'000'000);
   reading.ignore({"enable_async_tensor_parallel", "disable_loss_parallel", "pipeline_parallel_schedule_csv",
                   "context_parallel_rotate_method"},
                  "how torchtitan runs the same layout", table);

@@ -14,7 +14,7 @@ namespace {
 // "layers.N." and their prefix.
 struct ModuleName {
   const char* ours;
-  std::array<const char*, 3> theirs;  // more than one: one for each index of our first dim
+  std::array<const char*, 3> theirs;  // more than one, or a * for a number: one for each index of our first dim
   bool transposed = false;
 };
 
@@ -23,7 +23,13 @@ struct Family {
   bool (*says)(const ModelSpec& model);
   const char* layers;  // before the layer's number
   std::span<const ModuleName> modules;
+  std::span<const ModuleName> experts = {};  // beside them
 };
+
+// A router of theirs has no bias, and no experts are shared. Capacity and losses matter in training alone.
+bool has_plain_experts(const ModelSpec& model) {
+  return model.experts > 0 && model.shared_ffn_hidden == 0 && model.router_bias_rate <= 0;
+}
 
 bool is_gpt2(const ModelSpec& model) {
   return model.norm == Norm::layer_norm && model.positions == Positions::learned && model.biases == Biases::all &&
@@ -31,23 +37,34 @@ bool is_gpt2(const ModelSpec& model) {
 }
 
 bool is_llama_like(const ModelSpec& model) {
-  return model.norm == Norm::rms_norm && model.positions == Positions::rotary && model.gated_mlp && model.experts == 0;
+  return model.norm == Norm::rms_norm && model.positions == Positions::rotary && model.gated_mlp;
 }
 
 bool is_llama(const ModelSpec& model) {
-  return is_llama_like(model) && !model.qk_norm && model.biases != Biases::qkv && model.sliding_window == 0;
+  return is_llama_like(model) && model.experts == 0 && !model.qk_norm && model.biases != Biases::qkv && model.sliding_window == 0;
 }
 
-bool is_mistral(const ModelSpec& model) { return is_llama_like(model) && !model.qk_norm && model.biases == Biases::none; }
+bool is_mistral(const ModelSpec& model) {
+  return is_llama_like(model) && model.experts == 0 && !model.qk_norm && model.biases == Biases::none;
+}
+
+bool is_mixtral(const ModelSpec& model) {
+  return is_llama_like(model) && has_plain_experts(model) && model.router_normalize && !model.qk_norm &&
+         model.biases == Biases::none;
+}
 
 // It has no key for the width of heads.
 bool is_qwen2(const ModelSpec& model) {
-  return is_llama_like(model) && !model.qk_norm && model.biases == Biases::qkv && model.query_width() == model.hidden;
+  return is_llama_like(model) && model.experts == 0 && !model.qk_norm && model.biases == Biases::qkv && model.query_width() == model.hidden;
 }
 
-bool is_qwen3(const ModelSpec& model) {
+bool is_qwen3_like(const ModelSpec& model) {
   return is_llama_like(model) && model.qk_norm && (model.biases == Biases::none || model.biases == Biases::attention);
 }
+
+bool is_qwen3(const ModelSpec& model) { return is_qwen3_like(model) && model.experts == 0; }
+
+bool is_qwen3_moe(const ModelSpec& model) { return is_qwen3_like(model) && has_plain_experts(model); }
 
 constexpr ModuleName kGpt2[] = {
     {"embedding.token", {"transformer.wte"}},
@@ -80,10 +97,26 @@ constexpr ModuleName kLlama[] = {
     {"mlp.down", {"mlp.down_proj"}},
 };
 
+// Where their names differ from those of Llama.
+constexpr ModuleName kMixtral[] = {
+    {"mlp.router", {"block_sparse_moe.gate"}},
+    {"mlp.experts.gate", {"block_sparse_moe.experts.*.w1"}},
+    {"mlp.experts.up", {"block_sparse_moe.experts.*.w3"}},
+    {"mlp.experts.down", {"block_sparse_moe.experts.*.w2"}},
+};
+
+constexpr ModuleName kQwen3Moe[] = {
+    {"mlp.router", {"mlp.gate"}},
+    {"mlp.experts.gate", {"mlp.experts.*.gate_proj"}},
+    {"mlp.experts.up", {"mlp.experts.*.up_proj"}},
+    {"mlp.experts.down", {"mlp.experts.*.down_proj"}},
+};
+
 constexpr Family kFamilies[] = {
     {"gpt2", is_gpt2, "transformer.h.", kGpt2},  {"llama", is_llama, "model.layers.", kLlama},
     {"mistral", is_mistral, "model.layers.", kLlama}, {"qwen2", is_qwen2, "model.layers.", kLlama},
-    {"qwen3", is_qwen3, "model.layers.", kLlama},
+    {"qwen3", is_qwen3, "model.layers.", kLlama},  {"mixtral", is_mixtral, "model.layers.", kLlama, kMixtral},
+    {"qwen3_moe", is_qwen3_moe, "model.layers.", kLlama, kQwen3Moe},
 };
 
 const Family& family_of(const ModelSpec& model) {
@@ -93,7 +126,7 @@ const Family& family_of(const ModelSpec& model) {
     types.push_back(family.type);
   }
   throw InputError("the model has a combination of keys (norm, positions, biases, gated_mlp, qk_norm, sliding_window, "
-                   "experts) that no family of Hugging Face transformers known here ({}) has", join(types));
+                   "experts, router_normalize, shared_ffn_hidden, router_bias_rate) that no family of Hugging Face transformers known here ({}) has", join(types));
 }
 
 // "layers.3.mlp.up.weight" taken apart.
@@ -118,8 +151,10 @@ ParameterName taken_apart(const std::string& name) {
 }
 
 const ModuleName& module_of(const Family& family, const std::string& module) {
-  for (const ModuleName& candidate : family.modules) {
-    if (module == candidate.ours) return candidate;
+  for (const std::span<const ModuleName> names : {family.modules, family.experts}) {
+    for (const ModuleName& candidate : names) {
+      if (module == candidate.ours) return candidate;
+    }
   }
   throw InternalError("{} has no name for {}", family.type, module);
 }
@@ -136,6 +171,17 @@ void add_tensors(const Family& family, const ParameterSpec& parameter, std::vect
   const ModuleName& module = module_of(family, name.module);
   const std::string prefix = name.layer.empty() ? "" : family.layers + name.layer + ".";
   const bool is_matrix = name.kind == "weight" && parameter.shape.size() > 1;
+  if (const std::string pattern = module.theirs[0]; pattern.find('*') != std::string::npos) {
+    for (int64_t number = 0; number < parameter.shape[0]; ++number) {
+      Box box{std::vector<int64_t>(parameter.shape.size(), 0), parameter.shape};
+      box.offset[0] = number;
+      box.extent[0] = 1;
+      std::string theirs = pattern;
+      theirs.replace(theirs.find('*'), 1, std::to_string(number));
+      list.push_back({prefix + theirs + "." + name.kind, their_shape(box, is_matrix, false), parameter.name, box, false});
+    }
+    return;
+  }
   for (size_t part = 0; part < module.theirs.size() && module.theirs[part] != nullptr; ++part) {
     Box box{std::vector<int64_t>(parameter.shape.size(), 0), parameter.shape};
     if (module.theirs[1] != nullptr) {

@@ -29,7 +29,7 @@ struct HuggingFaceTensor {
 // In the order of declared parameters. Throws InputError where no family of transformers can say the model.
 std::vector<HuggingFaceTensor> hugging_face_tensors(const ModelSpec& model);
 
-// "gpt2", "llama", "mistral", "qwen2", "qwen3". Throws InputError as above.
+// "gpt2", "llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe". Throws InputError as above.
 std::string hugging_face_type(const ModelSpec& model);
 
 // config.json of a folder that holds the model with weights in `stored`.

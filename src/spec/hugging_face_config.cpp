@@ -49,7 +49,25 @@ const char* architecture(const std::string& type) {
   if (type == "mistral") return "MistralForCausalLM";
   if (type == "qwen2") return "Qwen2ForCausalLM";
   if (type == "qwen3") return "Qwen3ForCausalLM";
+  if (type == "mixtral") return "MixtralForCausalLM";
+  if (type == "qwen3_moe") return "Qwen3MoeForCausalLM";
   throw InternalError("no class of the type {}", type);
+}
+
+void add_experts(json& config, const ModelSpec& model, const std::string& type) {
+  config["num_experts_per_tok"] = model.experts_per_token;
+  config["router_aux_loss_coef"] = model.router_auxiliary_loss;
+  config["output_router_logits"] = model.router_auxiliary_loss > 0;  // which turns the loss on
+  if (type == "mixtral") {
+    config["num_local_experts"] = model.experts;
+    config["intermediate_size"] = model.expert_ffn();
+    return;
+  }
+  config["num_experts"] = model.experts;
+  config["moe_intermediate_size"] = model.expert_ffn();
+  config["norm_topk_prob"] = model.router_normalize;
+  config["decoder_sparse_step"] = 1;
+  config["mlp_only_layers"] = json::array();
 }
 
 json llama_config(const ModelSpec& model, const std::string& type) {
@@ -69,15 +87,16 @@ json llama_config(const ModelSpec& model, const std::string& type) {
                  {"rope_scaling", nullptr}};
   if (type != "qwen2") config["head_dim"] = model.head_size();
   if (model.rotary.scaling != RotaryScaling::none) config["rope_scaling"] = rotary_scaling(model.rotary);
-  if (type == "llama" || type == "qwen3") config["attention_bias"] = model.biases != Biases::none;
+  if (type == "llama" || type.starts_with("qwen3")) config["attention_bias"] = model.biases != Biases::none;
   if (type == "llama") config["mlp_bias"] = model.biases == Biases::all;
   const bool has_window = model.sliding_window > 0;
-  if (type == "mistral") config["sliding_window"] = has_window ? json(model.sliding_window) : json();
+  if (type == "mistral" || type == "mixtral") config["sliding_window"] = has_window ? json(model.sliding_window) : json();
   if (type.starts_with("qwen")) {
     config["use_sliding_window"] = has_window;
     if (has_window) config["sliding_window"] = model.sliding_window;
     config["max_window_layers"] = has_window ? 0 : model.layers;
   }
+  if (model.experts > 0) add_experts(config, model, type);
   return config;
 }
 

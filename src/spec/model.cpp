@@ -1,5 +1,7 @@
 #include "spec/model.h"
 
+#include <cmath>
+
 #include "core/error.h"
 
 namespace ridgeline::spec {
@@ -33,6 +35,13 @@ void validate_numbers(const ModelSpec& model) {
   require(model.dropout >= 0 && model.dropout < 1, "dropout", model.dropout, "0 to below 1");
   require(model.attention_dropout >= 0 && model.attention_dropout < 1, "attention_dropout", model.attention_dropout,
           "0 to below 1");
+  require(model.router_auxiliary_loss >= 0 && model.router_auxiliary_loss <= 100, "router_auxiliary_loss",
+          model.router_auxiliary_loss, "0 to 100");
+  require(model.router_z_loss >= 0 && model.router_z_loss <= 100, "router_z_loss", model.router_z_loss, "0 to 100");
+  require(model.router_bias_rate >= 0 && model.router_bias_rate <= 1, "router_bias_rate", model.router_bias_rate,
+          "0 to 1");
+  require(model.capacity_factor >= 0 && model.capacity_factor <= 100'000, "capacity_factor", model.capacity_factor,
+          "0 to 100000");
 }
 
 void validate_heads(const ModelSpec& model) {
@@ -108,6 +117,12 @@ void validate(const ModelSpec& model) {
   validate_parameters(model);
 }
 
+int64_t ModelSpec::expert_capacity() const {
+  if (experts == 0 || capacity_factor <= 0) return 0;
+  const double share = static_cast<double>(sequence) * static_cast<double>(experts_per_token) / static_cast<double>(experts);
+  return static_cast<int64_t>(std::ceil(capacity_factor * share));
+}
+
 void require_trainable(const ModelSpec& model) {
   const auto refuse = [](const char* key, const auto& value, const char* what) {
     throw InputError(
@@ -116,7 +131,8 @@ void require_trainable(const ModelSpec& model) {
         key, value, what);
   };
   if (model.embedding_norm) refuse("embedding_norm", model.embedding_norm, "without a norm after the embedding");
-  if (model.experts > 0) refuse("experts", model.experts, "with one dense MLP");
+  if (model.experts > 0 && !model.gated_mlp) refuse("gated_mlp", model.gated_mlp, "whose experts are gated MLPs");
+  if (model.experts > 0 && model.biases == Biases::all) refuse("biases", "all", "whose experts have no biases");
 }
 
 bool is_trainable(const ModelSpec& model) {

@@ -51,6 +51,7 @@ constexpr ModelSpec mixtral_8x7b() {
   model.rotary.base = 1e6;
   model.experts = 8;
   model.experts_per_token = 2;
+  model.router_auxiliary_loss = 0.02;
   return model;
 }
 
@@ -71,6 +72,17 @@ constexpr ModelSpec qwen3(int64_t layers, int64_t hidden, int64_t heads, int64_t
   return model;
 }
 
+constexpr ModelSpec qwen3_moe(int64_t layers, int64_t hidden, int64_t heads, int64_t kv_heads, int64_t ffn_hidden,
+                              int64_t expert_ffn_hidden) {
+  ModelSpec model = qwen3(layers, hidden, heads, ffn_hidden);
+  model.kv_heads = kv_heads;
+  model.experts = 128;
+  model.experts_per_token = 8;
+  model.expert_ffn_hidden = expert_ffn_hidden;
+  model.router_auxiliary_loss = 0.001;
+  return model;
+}
+
 constexpr ModelSpec tied(ModelSpec model) {
   model.tied = true;
   return model;
@@ -87,6 +99,9 @@ constexpr ModelSpec tiny(ModelSpec model) {
   model.vocabulary = 257;
   model.sequence = 128;
   if (model.sliding_window > 0) model.sliding_window = 64;
+  if (model.experts > 0) model.experts = 8;
+  if (model.experts > 0) model.experts_per_token = 2;
+  if (model.expert_ffn_hidden > 0) model.expert_ffn_hidden = 88;
   return model;
 }
 
@@ -114,10 +129,14 @@ constexpr std::array kPresets = {
     Preset{"qwen3-4b", tied(qwen3(36, 2560, 32, 9728))},
     Preset{"qwen3-8b", qwen3(36, 4096, 32, 12288)},
     Preset{"qwen3-32b", qwen3(64, 5120, 64, 25600)},
+    Preset{"qwen3-30b-a3b", qwen3_moe(48, 2048, 32, 4, 6144, 768)},
+    Preset{"qwen3-235b-a22b", qwen3_moe(94, 4096, 64, 4, 12288, 1536)},
     Preset{"llama-tiny", tiny(llama3(32, 4096, 32, 14336))},
     Preset{"mistral-tiny", tiny(mistral_7b())},
+    Preset{"mixtral-tiny", tiny(mixtral_8x7b())},
     Preset{"qwen2.5-tiny", tiny(qwen2_5_7b())},
     Preset{"qwen3-tiny", tiny(qwen3(36, 4096, 32, 12288))},
+    Preset{"qwen3-moe-tiny", tiny(qwen3_moe(48, 2048, 32, 4, 6144, 768))},
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 class Declarations {
  public:
   Declarations(const ModelSpec& model, const Strategy& strategy)
-      : model_(model), residual_(residual_placement(strategy)) {}
+      : model_(model), strategy_(strategy), residual_(residual_placement(strategy)) {}
 
   // A matrix or bias whose rows or columns are divided over the tensor axis.
   void sharded(const std::string& name, std::vector<int64_t> shape, int64_t dim, std::vector<int64_t> units, double std) {
@@ -36,6 +36,32 @@ class Declarations {
                      initial == Initial::normal});
   }
 
+  // A matrix for each expert: experts over dim 0, and of each one `dim`, unless experts are whole.
+  void expert(const std::string& name, std::vector<int64_t> shape, int64_t dim, int64_t unit, double std) {
+    const Placement value = strategy_.keeps_experts_whole() ? Placement::replicate() : Placement::shard(dim);
+    list_.push_back({name, std::move(shape), value, value, {unit}, Initial::normal, std, true, Placement::shard(0)});
+  }
+
+  // Of a matrix that acts on the rows that go to experts.
+  void beside_experts(const std::string& name, std::vector<int64_t> shape, int64_t dim, int64_t unit, double std) {
+    if (strategy_.keeps_experts_whole()) {
+      replicated_on(Placement::shard(0), name, std::move(shape), unit, Initial::normal, std);
+    } else {
+      sharded(name, std::move(shape), dim, {unit}, std);
+    }
+  }
+
+  // Each rank of the tensor axis sees what its rows, or its parts of all experts, make of the weights. Tokens are counted
+  // by every rank that has their row.
+  void router(const std::string& prefix, int64_t unit, double std) {
+    replicated_on(Placement::shard(0), prefix + "router.weight", {model_.experts, model_.hidden}, unit, Initial::normal,
+                  std);
+    if (model_.router_bias_rate <= 0) return;
+    const Placement rows = strategy_.keeps_experts_whole() ? Placement::shard(0) : Placement::replicate();
+    replicated_on(rows, prefix + "router.balance", {model_.experts}, unit, Initial::zeros, 0.0);
+    list_.back().update = Update::balance;
+  }
+
   void norm(const std::string& name, int64_t unit) {
     replicated(name + ".weight", {model_.hidden}, unit, Initial::ones);
     if (model_.norm == Norm::layer_norm) replicated(name + ".bias", {model_.hidden}, unit, Initial::zeros);
@@ -45,6 +71,7 @@ class Declarations {
 
  private:
   const ModelSpec& model_;
+  const Strategy& strategy_;
   Placement residual_;
   std::vector<ParameterSpec> list_;
 };
@@ -72,23 +99,33 @@ void declare_qkv(Declarations& declare, const ModelSpec& model, const std::strin
   }
 }
 
-// The matrices of an MLP, or of `experts` ones under one name, each with a first dim of the experts.
-void declare_mlp(Declarations& declare, const ModelSpec& model, const std::string& prefix, int64_t unit, int64_t width,
-                 int64_t experts, double output_std) {
-  const int64_t dim = experts > 0 ? 1 : 0;
-  const auto shape = [&](std::vector<int64_t> of_one) {
-    if (experts > 0) of_one.insert(of_one.begin(), experts);
-    return of_one;
-  };
+void declare_mlp(Declarations& declare, const ModelSpec& model, const std::string& prefix, int64_t unit,
+                 double output_std) {
+  const int64_t width = model.ffn();
   const bool biased = model.biases == Biases::all;
   if (model.gated_mlp) {
-    declare.sharded(prefix + "gate.weight", shape({width, model.hidden}), dim, {unit}, model.init_std);
-    if (biased) declare.sharded(prefix + "gate.bias", shape({width}), dim, {unit}, 0.0);
+    declare.sharded(prefix + "gate.weight", {width, model.hidden}, 0, {unit}, model.init_std);
+    if (biased) declare.sharded(prefix + "gate.bias", {width}, 0, {unit}, 0.0);
   }
-  declare.sharded(prefix + "up.weight", shape({width, model.hidden}), dim, {unit}, model.init_std);
-  if (biased) declare.sharded(prefix + "up.bias", shape({width}), dim, {unit}, 0.0);
-  declare.sharded(prefix + "down.weight", shape({model.hidden, width}), dim + 1, {unit}, output_std);
-  if (biased) declare.replicated(prefix + "down.bias", shape({model.hidden}), unit, Initial::zeros);
+  declare.sharded(prefix + "up.weight", {width, model.hidden}, 0, {unit}, model.init_std);
+  if (biased) declare.sharded(prefix + "up.bias", {width}, 0, {unit}, 0.0);
+  declare.sharded(prefix + "down.weight", {model.hidden, width}, 1, {unit}, output_std);
+  if (biased) declare.replicated(prefix + "down.bias", {model.hidden}, unit, Initial::zeros);
+}
+
+// The experts' matrices are one parameter of each kind, with a first dim of the experts.
+void declare_experts(Declarations& declare, const ModelSpec& model, const std::string& prefix, int64_t unit,
+                     double output_std) {
+  const int64_t experts = model.experts, hidden = model.hidden, width = model.expert_ffn();
+  const int64_t shared = model.shared_ffn_hidden;
+  declare.router(prefix, unit, model.init_std);
+  if (model.gated_mlp) declare.expert(prefix + "experts.gate.weight", {experts, width, hidden}, 1, unit, model.init_std);
+  declare.expert(prefix + "experts.up.weight", {experts, width, hidden}, 1, unit, model.init_std);
+  declare.expert(prefix + "experts.down.weight", {experts, hidden, width}, 2, unit, output_std);
+  if (shared == 0) return;
+  if (model.gated_mlp) declare.beside_experts(prefix + "shared.gate.weight", {shared, hidden}, 0, unit, model.init_std);
+  declare.beside_experts(prefix + "shared.up.weight", {shared, hidden}, 0, unit, model.init_std);
+  declare.beside_experts(prefix + "shared.down.weight", {hidden, shared}, 1, unit, output_std);
 }
 
 void declare_layer(Declarations& declare, const ModelSpec& model, int64_t layer) {
@@ -102,14 +139,10 @@ void declare_layer(Declarations& declare, const ModelSpec& model, int64_t layer)
     declare.replicated(prefix + "attention.output.bias", {model.hidden}, unit, Initial::zeros);
   }
   declare.norm(prefix + "mlp_norm", unit);
-  if (model.experts == 0) {
-    declare_mlp(declare, model, prefix + "mlp.", unit, model.ffn(), 0, output_std);
-    return;
-  }
-  declare.replicated(prefix + "mlp.router.weight", {model.experts, model.hidden}, unit, Initial::normal, model.init_std);
-  declare_mlp(declare, model, prefix + "mlp.experts.", unit, model.expert_ffn(), model.experts, output_std);
-  if (model.shared_ffn_hidden > 0) {
-    declare_mlp(declare, model, prefix + "mlp.shared.", unit, model.shared_ffn_hidden, 0, output_std);
+  if (model.experts > 0) {
+    declare_experts(declare, model, prefix + "mlp.", unit, output_std);
+  } else {
+    declare_mlp(declare, model, prefix + "mlp.", unit, output_std);
   }
 }
 
@@ -141,15 +174,30 @@ std::vector<ParameterSpec> declare_parameters(const ModelSpec& model, const Stra
   return declare.take();
 }
 
-int64_t parameter_count(const ModelSpec& model) {
-  // Layers are alike: one is declared and counted for all.
+namespace {
+
+// Layers are alike: one is declared and counted for all.
+template <typename Elements>
+int64_t count(const ModelSpec& model, Elements elements) {
   ModelSpec one_layer = model;
   one_layer.layers = 1;
   int64_t total = 0;
   for (const ParameterSpec& parameter : declare_parameters(one_layer, Strategy{})) {
-    total += parameter.elements() * (parameter.name.starts_with("layers.") ? model.layers : 1);
+    total += elements(parameter) * (parameter.name.starts_with("layers.") ? model.layers : 1);
   }
   return total;
+}
+
+}  // namespace
+
+int64_t parameter_count(const ModelSpec& model) {
+  return count(model, [](const ParameterSpec& parameter) { return parameter.elements(); });
+}
+
+int64_t active_parameter_count(const ModelSpec& model) {
+  return count(model, [&](const ParameterSpec& parameter) {
+    return parameter.is_expert() ? parameter.elements() / model.experts * model.experts_per_token : parameter.elements();
+  });
 }
 
 }  // namespace ridgeline::spec

@@ -13,6 +13,9 @@
 namespace ridgeline::spec {
 
 enum class Initial { zeros, ones, normal };
+// balance: the gradient is the number of tokens that each expert got in a step; those with fewer than an even share go up
+// by model.router_bias_rate, the others down (Wang et al., arXiv 2408.15664).
+enum class Update { adamw, balance };
 
 struct ParameterSpec {
   std::string name;              // global and layout-free, such as "layers.3.attention.qkv.weight"
@@ -23,7 +26,10 @@ struct ParameterSpec {
   Initial initial = Initial::normal;
   double std = 0.0;              // for Initial::normal
   bool decay = true;             // weight decay applies
+  Placement expert = {};         // on the ranks that experts lie on: shard(0), or replicate for all that is no expert
+  Update update = Update::adamw;
   int64_t elements() const;
+  bool is_expert() const { return expert.is_shard(); }
 };
 
 // A model is a row of units that a pipeline stage holds a contiguous range of:
@@ -41,5 +47,7 @@ Placement residual_placement(const Strategy& strategy);
 std::vector<ParameterSpec> declare_parameters(const ModelSpec& model, const Strategy& strategy);
 
 int64_t parameter_count(const ModelSpec& model);
+// Those that work on one token: of the experts as many as the router picks.
+int64_t active_parameter_count(const ModelSpec& model);
 
 }  // namespace ridgeline::spec

@@ -30,6 +30,8 @@ void check_ranges(const Strategy& strategy) {
   check_range("context", strategy.context, 1, 1'000'000);
   check_range("zero_stage", strategy.zero_stage, 0, 3);
   check_range("shard_group", strategy.shard_group, 0, 1'000'000);
+  check_range("expert", strategy.expert, 1, 1'000'000);
+  check_range("expert_tensor", strategy.expert_tensor, 0, 1'000'000);
   check_range("virtual_pipeline", strategy.virtual_pipeline, 1, 1'000);
   check_range("micro_batch", strategy.micro_batch, 1, 1'000'000);
   check_range("global_batch", strategy.global_batch, 1, 1'000'000'000);
@@ -204,6 +206,40 @@ void check_shard_group(const Strategy& strategy) {
   }
 }
 
+// Experts lie on ranks of a stage that follow one another: `width` of them for each rank of the data axis.
+void check_experts(const Strategy& strategy, const ModelSpec& model) {
+  if (strategy.expert_tensor > 1 && strategy.expert_tensor != strategy.tensor) {
+    throw InputError("strategy.expert_tensor = {}: expected 1 (experts are whole) or strategy.tensor = {}",
+                     strategy.expert_tensor, strategy.tensor);
+  }
+  if (model.experts == 0) {
+    if (strategy.expert == 1) return;
+    throw InputError("strategy.expert = {}: the model has no experts (model.experts = 0); set it to 1", strategy.expert);
+  }
+  if (model.experts % strategy.expert != 0) {
+    throw InputError("strategy.expert = {}: {} experts (model.experts) do not divide by it; use one of {}",
+                     strategy.expert, model.experts, divisor_list(model.experts));
+  }
+  const int64_t width = strategy.keeps_experts_whole() ? strategy.tensor : 1;
+  if (strategy.keeps_experts_whole() && strategy.held_rows(model) % strategy.tensor != 0) {
+    throw InputError(
+        "strategy.expert_tensor = 1: the {} tokens of a micro-batch do not divide by strategy.tensor = {}, each of whose "
+        "ranks routes its part of them; change strategy.micro_batch or set expert_tensor to {}",
+        strategy.held_rows(model), strategy.tensor, strategy.tensor);
+  }
+  if (strategy.context > 1 && model.capacity_factor > 0) {
+    throw InputError(
+        "model.capacity_factor = {}: strategy.context = {} cuts samples, and an expert takes the first tokens of each; set "
+        "capacity_factor to 0 or context to 1",
+        model.capacity_factor, strategy.context);
+  }
+  if (strategy.shards() * width % strategy.expert == 0) return;
+  throw InputError(
+      "strategy.expert = {}: does not divide the {} ranks that experts can lie on ({} {}); use one of {}, or more ranks",
+      strategy.expert, strategy.shards() * width, strategy.shard_group > 0 ? "shard_group" : "data",
+      width > 1 ? "x tensor ranks" : "ranks", divisor_list(std::gcd(strategy.shards() * width, model.experts)));
+}
+
 }  // namespace
 
 void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
@@ -240,6 +276,7 @@ void derive_data(Strategy& strategy, const ModelSpec& model, int64_t ranks) {
   strategy.data = data;
   check_activations(strategy, model);
   check_shard_group(strategy);
+  check_experts(strategy, model);
   check_chunks(strategy);
 }
 

@@ -38,6 +38,10 @@ struct Strategy {
   int64_t zero_stage = 0;
   // Ranks among the copies that it is sharded over, neighbours, with copies in the others; 0: all copies.
   int64_t shard_group = 0;
+  // Ranks that the experts of a layer lie on, those after one another of a stage; and the parts that each expert is cut
+  // in, 1 or `tensor`; 0: `tensor`. Uncut, experts lie on ranks of the tensor axis too, each of which routes its rows.
+  int64_t expert = 1;
+  int64_t expert_tensor = 0;
   bool offload_optimizer = false;  // masters and moments lie in host memory, which updates them
   int64_t micro_batch = 1;   // samples of a micro-batch on one data parallel replica
   int64_t global_batch = 8;  // samples of one optimizer step over all replicas
@@ -54,6 +58,11 @@ struct Strategy {
   bool shards_optimizer() const { return zero_stage >= 1 && shards() > 1; }
   bool shards_gradients() const { return zero_stage >= 2 && shards() > 1; }
   bool shards_values() const { return zero_stage >= 3 && shards() > 1; }
+  // Experts are whole on each rank that has them, though the tensor axis has several.
+  bool keeps_experts_whole() const { return tensor > 1 && expert_tensor == 1; }
+  // Parts that flat buffers of experts are cut in: over those of the ranks that share other buffers, or over whose
+  // tensor axes, which have the same experts.
+  int64_t expert_shards() const { return shards() * (keeps_experts_whole() ? tensor : 1) / expert; }
   // Pieces that the model is cut into, in order of the model.
   int64_t global_stages() const { return pipeline * virtual_pipeline; }
   // Chunks go down the stages and back up (else: round and round).

@@ -29,19 +29,25 @@ RankModel::RankModel(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const 
                spec.training.seed,
                scalar_type(spec.precision.compute),
                mesh.device().torch(),
-               spec.strategy.context > 1 ? &mesh.group(spec::Axis::context) : nullptr},
+               spec.strategy.context > 1 ? &mesh.group(spec::Axis::context) : nullptr,
+               &mesh.expert()},
       batches_(source, context_.strategy, mesh.coordinate(spec::Axis::data), mesh.coordinate(spec::Axis::context),
                context_.device),
       stages_(cost::held_units(context_.model, context_.strategy)) {
   const c10::InferenceMode no_autograd;
+  if (context_.model.experts > 0) {
+    context_.auxiliary_loss = at::zeros({1}, at::TensorOptions().dtype(at::kDouble).device(context_.device));
+  }
   const spec::Strategy& strategy = context_.strategy;
   const int64_t stage = mesh.coordinate(spec::Axis::pipeline);
   std::vector<spec::ParameterSpec> declared = spec::declare_parameters(context_.model, strategy);
   spec::FlatLayout layout =
-      spec::make_flat_layout(declared, stages_, stage, mesh.coordinate(spec::Axis::tensor), strategy);
+      spec::make_flat_layout(declared, stages_, stage, mesh.coordinate(spec::Axis::tensor), strategy,
+                             mesh.expert().rank());
   parameters_ =
       std::make_unique<nn::FlatParameters>(std::move(declared), std::move(layout), context_.compute, context_.device,
-                                           nn::Sharding::of(strategy, mesh.shard().rank()), gradients);
+                                           nn::Sharding::of(strategy, mesh.shard().rank(), mesh.holders(true).shard.rank()),
+                                           gradients);
   if (strategy.shards_gradients()) unit_shards_ = std::make_unique<optim::UnitShards>(*parameters_, mesh_);
   std::vector<const nn::Stage*> chunks;
   for (const spec::Range& units : stages_[stage]) {

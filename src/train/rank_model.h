@@ -36,6 +36,8 @@ class RankModel {
   const std::vector<spec::StageUnits>& stages() const { return stages_; }
   const Batches& batches() const { return batches_; }
   PipelineExecutor& executor() { return *executor_; }
+  // What routers of this rank have added to the loss since it was last zeroed (nn/context.h); undefined without experts.
+  const at::Tensor& auxiliary_loss() const { return context_.auxiliary_loss; }
   optim::UnitShards* unit_shards() { return unit_shards_.get(); }  // with ZeRO-2 and 3, else null
   // After values were changed from outside.
   void values_changed();

@@ -52,20 +52,25 @@ struct Copies {
 std::vector<Copies> all_copies(const nn::FlatParameters& parameters, const mesh::Mesh& mesh) {
   const mesh::Communicator& tensor = mesh.group(spec::Axis::tensor);
   const bool sharded = parameters.sharding().values;
-  Copies over_data{sharded ? &mesh.replicas() : &mesh.group(spec::Axis::data), {}};
+  const auto copies_of = [&](bool experts) {
+    const mesh::Mesh::Holders holders = mesh.holders(experts);
+    return sharded ? &holders.replicas : &holders.all;
+  };
+  Copies over_data{copies_of(false), {}}, over_expert_data{copies_of(true), {}};
   Copies over_tensor{&tensor, {}}, over_stages{&mesh.tied(), {}};
   const std::vector<spec::FlatEntry>& entries = parameters.layout().entries;
   for (size_t index = 0; index < entries.size(); ++index) {
     const spec::FlatEntry& entry = entries[index];
-    over_data.entries.push_back(index);
-    if (parameters.declared(entry).value.is_replicate() &&
+    const bool is_expert = parameters.declared(entry).is_expert();
+    (is_expert ? over_expert_data : over_data).entries.push_back(index);
+    if (parameters.declared(entry).value.is_replicate() && !is_expert &&
         (!sharded || lies_alike(parameters, entry.bucket, tensor.size()))) {
       over_tensor.entries.push_back(index);
     }
     if (parameters.layout().buckets[entry.bucket].tied) over_stages.entries.push_back(index);
   }
   std::vector<Copies> list;
-  for (Copies* copies : {&over_data, &over_tensor, &over_stages}) {
+  for (Copies* copies : {&over_data, &over_expert_data, &over_tensor, &over_stages}) {
     if (copies->group->size() > 1 && !copies->entries.empty()) list.push_back(std::move(*copies));
   }
   return list;

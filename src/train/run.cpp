@@ -100,6 +100,7 @@ report::StepMetrics Run::metrics_of(const StepResult& result, int64_t finished_s
     }
   }
   if (spec_.precision.compute == spec::Precision::fp16) metrics.loss_scale = trainer_.loss_scale();
+  metrics.auxiliary_loss = result.auxiliary_loss;
   metrics.skipped = result.skipped;
   return metrics;
 }

@@ -27,6 +27,13 @@ schedule::Schedule checked_schedule(const spec::TrainSpec& spec) {
   return schedule;
 }
 
+optim::Balance balance_of(const spec::TrainSpec& spec) {
+  const spec::ModelSpec& model = spec.model;
+  if (model.experts == 0) return {};
+  const double picks = static_cast<double>(spec.strategy.global_batch * model.sequence * model.experts_per_token);
+  return {model.router_bias_rate, picks / static_cast<double>(model.experts)};
+}
+
 }  // namespace
 
 Trainer::Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data::SampleSource& source)
@@ -36,7 +43,8 @@ Trainer::Trainer(const spec::TrainSpec& spec, const mesh::Mesh& mesh, const data
       model_(spec_, mesh, source, nn::Gradients::kept),
       loss_scale_(spec_.precision) {
   const c10::InferenceMode no_autograd;
-  optimizer_ = std::make_unique<optim::Optimizer>(model_.parameters(), mesh, spec_.strategy, spec_.optimizer);
+  optimizer_ = std::make_unique<optim::Optimizer>(model_.parameters(), mesh, spec_.strategy, spec_.optimizer,
+                                                  balance_of(spec_));
   reduction_ = std::make_unique<optim::GradientReduction>(model_.parameters(), mesh, spec_.strategy);
   model_.parameters().initialise(spec_.training.seed,
                                  [&](const spec::FlatEntry& entry, const spec::Range& flat, const at::Tensor& value) {
@@ -51,6 +59,8 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
   const double valid_tokens = static_cast<double>(strategy.global_batch * spec_.model.sequence);
   const double scale = loss_scale_.scale();
   optimizer_->zero_gradients();
+  const at::Tensor& auxiliary_loss = model_.auxiliary_loss();
+  if (auxiliary_loss.defined()) auxiliary_loss.zero_();
   over("zero gradients");
   const at::Tensor loss_sum = model_.executor().run(
       schedule_,
@@ -63,12 +73,14 @@ StepResult Trainer::step(int64_t number, bool stop_requested) {
   // The ranks of a tensor axis hold equal loss sums; each counts its share.
   const std::vector<double> sums = model_.sum_over_world(
       at::cat({optimizer_->gradient_square_sum().view({1}), loss_sum.div(static_cast<double>(strategy.tensor)),
-               at::full({1}, stop_requested ? 1.0 : 0.0, loss_sum.options())}));
+               at::full({1}, stop_requested ? 1.0 : 0.0, loss_sum.options()),
+               auxiliary_loss.defined() ? auxiliary_loss : at::zeros({1}, loss_sum.options())}));
   over("loss and gradient norm");
   StepResult result;
   result.gradient_norm = std::sqrt(sums[0]) / scale;
   result.loss = sums[1] / valid_tokens;
   result.stop_requested = sums[2] > 0;
+  if (auxiliary_loss.defined()) result.auxiliary_loss = sums[3] / valid_tokens;
   result.learning_rate = optim::learning_rate(spec_.optimizer, spec_.training.steps, number);
 
   const bool finite = std::isfinite(sums[0]);

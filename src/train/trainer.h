@@ -23,6 +23,7 @@ namespace ridgeline::train {
 
 struct StepResult {
   double loss = 0.0;           // mean over the valid tokens of the global batch
+  std::optional<double> auxiliary_loss;  // that routers add to it, where the model has experts
   double gradient_norm = 0.0;  // global, before clipping
   double learning_rate = 0.0;
   bool skipped = false;         // fp16: gradients overflowed, parameters are unchanged and the loss scale was lowered

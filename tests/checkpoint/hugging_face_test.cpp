@@ -133,6 +133,13 @@ TEST_P(HuggingFaceRoundTrip, IsBitForBitAndReadsBackTheConfig) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Experts, HuggingFaceRoundTrip,
+                         testing::Combine(testing::Values("mixtral", "qwen3_moe"),
+                                          testing::Values(Precision::fp32, Precision::bf16)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + spec::to_string(std::get<1>(info.param));
+                         });
+
 INSTANTIATE_TEST_SUITE_P(Families, HuggingFaceRoundTrip,
                          testing::Combine(testing::ValuesIn(spec::family_names()),
                                           testing::Values(Precision::fp32, Precision::bf16, Precision::fp16)),

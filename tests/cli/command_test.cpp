@@ -96,9 +96,10 @@ TEST_F(Command, TrainNamesFileLineAndKey) {
             "ridgeline: bad.toml:2: model.layers: expected an integer 1 to 100000, found the string 'four'\n");
   EXPECT_EQ(error("[strategy]\ntensor = 3\n"),
             "ridgeline: bad.toml:2: strategy.tensor = 3: 4 heads do not divide by 3; use one of 1, 2, 4\n");
-  EXPECT_THAT(error("[model]\nheads = 4\nexperts = 2\n"), StartsWith("ridgeline: bad.toml:3: model.experts = 2: "));
-  EXPECT_THAT(error("\n[model]\npreset = \"mixtral-8x7b\"\n"),
-              StartsWith("ridgeline: bad.toml:3: model.experts = 8: `ridgeline train` runs models with one dense MLP"));
+  EXPECT_THAT(error("[model]\ngated_mlp = false\nexperts = 2\n"),
+              StartsWith("ridgeline: bad.toml:2: model.gated_mlp = false: `ridgeline train` runs models whose experts"));
+  EXPECT_THAT(error("[model]\npreset = \"mixtral-tiny\"\n[strategy]\nexpert = 3\n"),
+              StartsWith("ridgeline: bad.toml:4: strategy.expert = 3: 8 experts (model.experts) do not divide by it"));
   EXPECT_THAT(error("[data]\npath = \"nowhere\"\n"),
               StartsWith("ridgeline: bad.toml:2: data.path = 'nowhere': cannot read nowhere.bin: No such file"));
   EXPECT_THAT(error(""), StartsWith("ridgeline: data.path is missing"));

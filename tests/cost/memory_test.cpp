@@ -135,8 +135,10 @@ TEST(SavedTensors, OfExpertsAreThoseOfTheTokensRoutedToThem) {
   model.expert_ffn_hidden = model.hidden / 2;
   model.shared_ffn_hidden = model.hidden;
   const int64_t rows = 2 * model.sequence, stream = rows * model.hidden;
-  // Beside the shared expert: three rows for each token in, two of half the width within, and a probability each.
-  EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16), dense + 2 * (3 + 3) * stream + 4 * rows * 16);
+  // Beside the shared expert: three rows for each token in, two of half the width within, a probability each, and of each
+  // pick its expert, its place among all, and its weight before and after it is sent.
+  EXPECT_EQ(kept_bytes(model, strategy, 1, Precision::bf16),
+            dense + 2 * (3 + 3) * stream + 4 * rows * 16 + rows * 3 * (8 + 8 + 4 + 4));
 }
 
 TEST(Memory, OfExpertsCountsAllOfThem) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include <chrono>
 #include <stdexcept>
 
@@ -113,6 +115,38 @@ TEST_P(Collectives, AllToAllExchangesParts) {
     for (int64_t peer = 0; peer < size; ++peer) {
       EXPECT_EQ(out[peer][0].item<double>(), peer);
       EXPECT_EQ(out[peer][1].item<double>(), rank);
+    }
+  });
+}
+
+// Part (from, to) has from * to + to rows of two, so that some are empty, and one rank sends or receives nothing at all.
+TEST_P(Collectives, AllToAllWithPartsOfAnySize) {
+  const int64_t size = GetParam().ranks;
+  run_ranks(size, [&](int64_t rank, std::shared_ptr<Store> store) {
+    const Mesh mesh = make(rank, store);
+    const auto rows = [](int64_t from, int64_t to) { return (from * to + to) % 5; };
+    std::vector<int64_t> sent, received;
+    for (int64_t peer = 0; peer < size; ++peer) {
+      sent.push_back(rows(rank, peer));
+      received.push_back(rows(peer, rank));
+    }
+    const auto sum = [](const std::vector<int64_t>& list) {
+      return std::accumulate(list.begin(), list.end(), int64_t{0});
+    };
+    const at::Tensor in = empty(2 * sum(sent)).view({-1, 2}), out = empty(2 * sum(received)).view({-1, 2});
+    int64_t begin = 0;
+    for (int64_t peer = 0; peer < size; ++peer) {
+      in.narrow(0, begin, sent[peer]).select(1, 0).fill_(rank);
+      in.narrow(0, begin, sent[peer]).select(1, 1).fill_(peer);
+      begin += sent[peer];
+    }
+    mesh.world().all_to_all(out, received, in, sent).wait();
+    begin = 0;
+    for (int64_t peer = 0; peer < size; ++peer) {
+      const at::Tensor part = out.narrow(0, begin, received[peer]);
+      EXPECT_TRUE(part.select(1, 0).eq(peer).all().item<bool>()) << "from " << peer << " to " << rank;
+      EXPECT_TRUE(part.select(1, 1).eq(rank).all().item<bool>()) << "from " << peer << " to " << rank;
+      begin += received[peer];
     }
   });
 }

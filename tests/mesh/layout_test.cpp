@@ -45,6 +45,27 @@ TEST(MeshShape, CoordinatesAndRanksAreInverse) {
   }
 }
 
+std::vector<int64_t> members(const MeshShape& shape, int64_t rank, Role role) {
+  return plan_groups(shape, rank)[static_cast<std::size_t>(role)].members;
+}
+
+TEST(PlanGroups, LayExpertsOverNeighboursOfTheDataAxis) {
+  const MeshShape shape{.pipeline = 2, .data = 4, .tensor = 2, .expert = 2};
+  EXPECT_THAT(members(shape, 11, Role::expert), ElementsAre(9, 11));  // both of tensor rank 1
+  EXPECT_THAT(members(shape, 11, Role::expert_data), ElementsAre(11, 15));
+  EXPECT_THAT(members(shape, 11, Role::expert_shard), ElementsAre(11, 15));
+  EXPECT_THAT(members(shape, 11, Role::expert_replicas), ElementsAre(11));
+  EXPECT_EQ(shape.expert_coordinate(11), 1);
+}
+
+TEST(PlanGroups, LayWholeExpertsOverTheTensorAxisToo) {
+  const MeshShape shape{.pipeline = 1, .data = 4, .tensor = 2, .shard_group = 2, .expert = 2, .whole_experts = true};
+  EXPECT_THAT(members(shape, 5, Role::expert), ElementsAre(4, 5));
+  EXPECT_THAT(members(shape, 5, Role::expert_data), ElementsAre(1, 3, 5, 7));
+  EXPECT_THAT(members(shape, 5, Role::expert_shard), ElementsAre(5, 7));  // two ranks of data are one shard group
+  EXPECT_THAT(members(shape, 5, Role::expert_replicas), ElementsAre(1, 5));
+}
+
 std::vector<MeshShape> shapes() {
   std::vector<MeshShape> all;
   for (const int64_t pipeline : {1, 2, 3, 4}) {
@@ -56,6 +77,9 @@ std::vector<MeshShape> shapes() {
       for (const int64_t group : {0, 3, 6}) {
         all.push_back({.pipeline = pipeline, .data = 2 * data, .context = 3, .tensor = 2, .shard_group = group});
       }
+      all.push_back({.pipeline = pipeline, .data = 2 * data, .tensor = 2, .expert = 2});
+      all.push_back({.pipeline = pipeline, .data = data, .tensor = 4, .expert = 2, .whole_experts = true});
+      all.push_back({.pipeline = pipeline, .data = data, .context = 2, .tensor = 2, .expert = 2});
     }
   }
   return all;

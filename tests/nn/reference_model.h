@@ -77,9 +77,58 @@ inline at::Tensor reference_mlp(const NamedTensors& p, const spec::ModelSpec& mo
   return reference_linear(p, prefix + "down", inner);
 }
 
+// Which picks [rows, k] their experts take: those first in each sample, up to the capacity.
+inline at::Tensor reference_taken(const spec::ModelSpec& model, const at::Tensor& picked) {
+  at::Tensor taken = at::ones(picked.sizes(), at::kDouble);
+  std::map<int64_t, int64_t> used;
+  for (int64_t row = 0; row < picked.size(0); ++row) {
+    if (row % model.sequence == 0) used.clear();
+    for (int64_t pick = 0; pick < picked.size(1); ++pick) {
+      if (++used[picked[row][pick].item<int64_t>()] > model.expert_capacity()) taken[row][pick].fill_(0);
+    }
+  }
+  return taken;
+}
+
+// A loop over experts, each of which sees all tokens; what the router adds to the loss goes to `auxiliary`.
+inline at::Tensor reference_experts(const NamedTensors& p, const spec::ModelSpec& model, const std::string& prefix,
+                                    const at::Tensor& input, at::Tensor& auxiliary) {
+  const at::Tensor x = input.reshape({-1, model.hidden});
+  const at::Tensor logits = at::linear(x, p.at(prefix + "router.weight"));
+  const at::Tensor probabilities = at::softmax(logits, 1);
+  const auto balance = p.find(prefix + "router.balance");
+  const at::Tensor scores = balance == p.end() ? probabilities : probabilities + balance->second;
+  const at::Tensor picked = std::get<1>(at::topk(scores.detach(), model.experts_per_token, 1));
+  at::Tensor weights = probabilities.gather(1, picked);
+  if (model.router_normalize) weights = weights / weights.sum(1, true);
+  if (model.capacity_factor > 0) weights = weights * reference_taken(model, picked);
+  at::Tensor output = at::zeros_like(x);
+  for (int64_t expert = 0; expert < model.experts; ++expert) {
+    NamedTensors one;
+    for (const char* name : {"gate", "up", "down"}) {
+      one[std::string(name) + ".weight"] = p.at(prefix + "experts." + name + ".weight")[expert];
+    }
+    const at::Tensor weight = (weights * picked.eq(expert)).sum(1, true);
+    output = output + weight * reference_mlp(one, model, "", x);
+  }
+  if (model.shared_ffn_hidden > 0) output = output + reference_mlp(p, model, prefix + "shared.", x);
+  const double layers = static_cast<double>(model.layers), sequence = static_cast<double>(model.sequence);
+  for (int64_t sample = 0; sample < x.size(0) / model.sequence; ++sample) {
+    const auto of_sample = [&](const at::Tensor& of) { return of.narrow(0, sample * model.sequence, model.sequence); };
+    for (int64_t expert = 0; expert < model.experts; ++expert) {
+      const double part = of_sample(picked).eq(expert).sum().item<double>() / sequence;
+      const at::Tensor mean = of_sample(probabilities).select(1, expert).mean();
+      auxiliary = auxiliary + mean * (model.router_auxiliary_loss / layers * sequence * double(model.experts) * part);
+    }
+  }
+  auxiliary = auxiliary + at::logsumexp(logits, 1).square().sum() * (model.router_z_loss / layers);
+  return output.view_as(input);
+}
+
 // Sum of token losses; tokens and targets [samples, sequence].
 inline at::Tensor reference_loss(const NamedTensors& p, const spec::ModelSpec& model, const at::Tensor& tokens,
-                                 const at::Tensor& targets) {
+                                 const at::Tensor& targets, at::Tensor* auxiliary = nullptr) {
+  at::Tensor routers = at::zeros({}, at::kDouble);
   at::Tensor x = at::embedding(p.at("embedding.token.weight"), tokens);
   if (model.positions == spec::Positions::learned) {
     x = x + p.at("embedding.position.weight").narrow(0, 0, tokens.size(1));
@@ -87,8 +136,11 @@ inline at::Tensor reference_loss(const NamedTensors& p, const spec::ModelSpec& m
   for (int64_t layer = 0; layer < model.layers; ++layer) {
     const std::string prefix = "layers." + std::to_string(layer) + ".";
     x = x + reference_attention(p, model, prefix + "attention.", reference_norm(p, model, prefix + "attention_norm", x));
-    x = x + reference_mlp(p, model, prefix + "mlp.", reference_norm(p, model, prefix + "mlp_norm", x));
+    const at::Tensor normed = reference_norm(p, model, prefix + "mlp_norm", x);
+    x = x + (model.experts > 0 ? reference_experts(p, model, prefix + "mlp.", normed, routers)
+                               : reference_mlp(p, model, prefix + "mlp.", normed));
   }
+  if (auxiliary != nullptr) *auxiliary = routers;
   const at::Tensor rows = reference_norm(p, model, "final_norm", x).view({-1, model.hidden});
   const at::Tensor logits = at::linear(rows, p.at(model.tied ? "embedding.token.weight" : "head.weight"));
   return at::cross_entropy_loss(logits, targets.view({-1}), {}, at::Reduction::Sum);

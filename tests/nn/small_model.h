@@ -62,6 +62,7 @@ class SmallStage {
       : context_{model, strategy, spec::residual_placement(strategy), &tensor, 77, compute, at::kCPU},
         parameters_(make_parameters(context_, units)),
         stage_(context_, *parameters_, units) {
+    context_.auxiliary_loss = at::zeros({1}, at::kDouble);
     for (const spec::FlatEntry& entry : parameters_->layout().entries) {
       const std::string& name = parameters_->declared(entry).name;
       parameters_->parameter(name).value.copy_(slice_of(whole.at(name), entry.box));

@@ -16,6 +16,31 @@ inline const std::vector<std::string>& family_names() {
   return names;
 }
 
+// Those with experts: picked ones alone, as they are and with a loss for even use, and with all else that routers have.
+inline const std::vector<std::string>& expert_family_names() {
+  static const std::vector<std::string> names = {"mixtral", "qwen3_moe", "shared_experts"};
+  return names;
+}
+
+inline ModelSpec with_experts(ModelSpec model, const std::string& name) {
+  model.experts = 4;
+  model.experts_per_token = 2;
+  model.ffn_hidden = 2 * model.hidden;
+  if (name == "mixtral") return model;
+  model.expert_ffn_hidden = model.hidden;
+  model.router_auxiliary_loss = 0.5;
+  model.router_z_loss = 0.1;
+  if (name == "qwen3_moe") {
+    model.qk_norm = true;
+    model.router_normalize = false;
+    return model;
+  }
+  model.shared_ffn_hidden = 2 * model.hidden;
+  model.router_bias_rate = 0.01;
+  model.capacity_factor = 1.25;
+  return model;
+}
+
 // `model` with the keys of the family. Its heads must divide by 2.
 inline ModelSpec as_family(ModelSpec model, const std::string& name) {
   model.tied = name == "gpt" || name == "qwen2" || name == "qwen3";
@@ -46,6 +71,8 @@ inline ModelSpec as_family(ModelSpec model, const std::string& name) {
     model.rotary.scaling = RotaryScaling::yarn;
     model.rotary.factor = 4;
     model.rotary.original_sequence = 8;
+  } else if (name == "mixtral" || name == "qwen3_moe" || name == "shared_experts") {
+    return with_experts(model, name);
   } else {
     throw std::invalid_argument("no family " + name);
   }

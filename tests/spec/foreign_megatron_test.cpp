@@ -169,7 +169,7 @@ TEST_F(Foreign, BareArgumentsAndMixtures) {
       "--moe-router-topk 2 --moe-ffn-hidden-size 32 --expert-model-parallel-size 4 --micro-batch-size 1\n");
   EXPECT_EQ(config.spec.model.experts, 8);
   EXPECT_EQ(config.spec.model.expert_ffn_hidden, 32);
-  EXPECT_THAT(meaning(config.beyond, "--expert-model-parallel-size"), HasSubstr("experts spread over 4 devices"));
+  EXPECT_EQ(config.spec.strategy.expert, 4);
 }
 
 }  // namespace

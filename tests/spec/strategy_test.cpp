@@ -154,6 +154,31 @@ TEST(HeldPlaces, AreAllOfTheSequenceOnce) {
   EXPECT_EQ((Strategy{.context = 3}.held_places(36, 1)), (std::vector<Range>{{6, 12}, {24, 30}}));
 }
 
+TEST(DeriveData, ChecksExperts) {
+  ModelSpec model = small_model();
+  Strategy strategy;
+  strategy.global_batch = 24;
+  strategy.expert = 2;
+  EXPECT_THAT(error(strategy, 4, model), HasSubstr("strategy.expert = 2: the model has no experts"));
+  model.experts = 6;
+  strategy.expert = 4;
+  EXPECT_THAT(error(strategy, 4, model), HasSubstr("strategy.expert = 4: 6 experts (model.experts) do not divide"));
+  strategy.expert = 2;
+  EXPECT_EQ(error(strategy, 4, model), "no error");
+  EXPECT_THAT(error(strategy, 3, model), HasSubstr("strategy.expert = 2: does not divide the 3 ranks"));
+  strategy.tensor = 4;
+  EXPECT_THAT(error(strategy, 4, model), HasSubstr("strategy.expert = 2: does not divide the 1 ranks"));
+  strategy.expert_tensor = 1;
+  EXPECT_EQ(error(strategy, 4, model), "no error") << "whole experts lie on ranks of the tensor axis";
+  strategy.expert_tensor = 2;
+  EXPECT_THAT(error(strategy, 4, model), HasSubstr("strategy.expert_tensor = 2: expected 1"));
+  strategy.tensor = 1;
+  strategy.expert_tensor = 0;
+  strategy.zero_stage = 1;
+  strategy.shard_group = 3;
+  EXPECT_THAT(error(strategy, 6, model), HasSubstr("(shard_group ranks)"));
+}
+
 TEST(DeriveData, ChecksRanges) {
   EXPECT_THAT(error({.tensor = 0}, 1), HasSubstr("strategy.tensor = 0: expected 1 to"));
   EXPECT_THAT(error({.pipeline = -1}, 1), HasSubstr("strategy.pipeline = -1"));

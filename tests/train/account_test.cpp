@@ -95,7 +95,7 @@ void expect_equal(const cost::Traffic& actual, const cost::Traffic& expected, co
 
 cost::Traffic sum(const cost::Traffic& a, const cost::Traffic& b) {
   return {a.all_reduce + b.all_reduce, a.all_gather + b.all_gather, a.reduce_scatter + b.reduce_scatter,
-          a.send + b.send, a.receive + b.receive};
+          a.send + b.send, a.receive + b.receive, a.all_to_all + b.all_to_all};
 }
 
 class AccountTest : public testing::TestWithParam<Layout> {};
@@ -127,8 +127,12 @@ TEST_P(AccountTest, SaysWhatTheStepDid) {
     expect_equal(traffic_of(records, "context"), expected.context, "context");
     expect_equal(sum(traffic_of(records, "forward"), traffic_of(records, "backward")), expected.pipeline, "pipeline");
     expect_equal(traffic_of(records, "tied"), expected.tied, "tied");
-    expect_equal(sum(traffic_of(records, "data"), sum(traffic_of(records, "shard"), traffic_of(records, "replicas"))),
-                 expected.data, "data");
+    cost::Traffic data;
+    for (const char* group : {"data", "shard", "replicas", "expert_data", "expert_shard", "expert_replicas"}) {
+      data = sum(data, traffic_of(records, group));
+    }
+    expect_equal(data, expected.data, "data");
+    expect_equal(traffic_of(records, "expert"), expected.expert, "expert");
     mesh.world().barrier().wait();
   });
 }
@@ -153,7 +157,14 @@ INSTANTIATE_TEST_SUITE_P(
         Layout{1, 2, 2, "ring2 zb bf16"}, Layout{1, 1, 2, "ring2 zero3"}, Layout{1, 1, 2, "heads4 zero hybrid"},
         Layout{1, 2, 1, "heads2 full mb2"}, Layout{2, 1, 1, "heads4 sp selective"}, Layout{1, 1, 1, "llama3 ring4"},
         Layout{1, 1, 1, "llama3 heads8"}, Layout{2, 2, 1, "qwen3 heads2 bf16"}, Layout{1, 1, 2, "zero3 llama"},
-        Layout{2, 1, 2, "zero2 qwen3"}, Layout{1, 2, 2, "zero3 qwen2 full"}),
+        Layout{2, 1, 2, "zero2 qwen3"}, Layout{1, 2, 2, "zero3 qwen2 full"},
+                    // With all experts for each token routing is even, and the account exact.
+                    Layout{1, 1, 1, "mixtral all_experts"}, Layout{2, 1, 1, "qwen3_moe all_experts sp full"},
+                    Layout{2, 1, 1, "qwen3_moe all_experts whole mb2"}, Layout{2, 1, 2, "qwen3_moe all_experts ep2 zero"},
+                    Layout{2, 1, 1, "shared_experts all_experts ep2 whole sp"},
+                    Layout{1, 1, 4, "shared_experts all_experts ep2 zero3"},
+                    Layout{2, 1, 2, "mixtral all_experts ep4 whole zero full"},
+                    Layout{1, 2, 4, "qwen3_moe all_experts ep2 zero3 hybrid zb"}),
     [](const auto& info) { return info.param.name(); });
 
 }  // namespace

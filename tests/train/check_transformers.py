@@ -13,6 +13,7 @@ import tempfile
 os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 from safetensors.torch import load_file
+from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 import transformers_families
 
@@ -29,7 +30,8 @@ LLAMA_LAYER = [("attention_norm", "input_layernorm"), ("mlp_norm", "post_attenti
                ("attention.query", "self_attn.q_proj"), ("attention.key", "self_attn.k_proj"),
                ("attention.value", "self_attn.v_proj"), ("attention.output", "self_attn.o_proj"),
                ("attention.query_norm", "self_attn.q_norm"), ("attention.key_norm", "self_attn.k_norm"),
-               ("mlp.gate", "mlp.gate_proj"), ("mlp.up", "mlp.up_proj"), ("mlp.down", "mlp.down_proj")]
+               ("mlp.gate", "mlp.gate_proj"), ("mlp.up", "mlp.up_proj"), ("mlp.down", "mlp.down_proj"),
+               ("mlp.router", "mlp.gate")]
 
 
 def their_name(family, ours):
@@ -46,6 +48,14 @@ def as_theirs(family, tensors):
     """Our tensors under their names and in their shapes. Query, key and value may be one of ours, [3, h, h]."""
     result = {}
     for ours, tensor in tensors.items():
+        if ".experts." in ours:  # theirs have gate and up in one, and no ".weight"
+            module = f"model.layers.{ours.split('.')[1]}.mlp.experts."
+            if ours.endswith("gate.weight"):
+                up = tensors[ours.replace("gate.weight", "up.weight")]
+                result[module + "gate_up_proj"] = torch.cat([tensor, up], 1)
+            elif ours.endswith("down.weight"):
+                result[module + "down_proj"] = tensor
+            continue
         if not family.startswith("gpt") and ".qkv." in ours:
             for part, values in zip(("query", "key", "value"), tensor):
                 result[their_name(family, ours.replace(".qkv.", f".{part}."))] = values
@@ -65,6 +75,17 @@ def visible(name, gradient):
         third = gradient.shape[0] // 3
         return torch.cat([gradient[:third], gradient[2 * third:]])
     return gradient
+
+
+def auxiliary_loss(logits, data, samples):
+    """Of all layers' router logits, by transformers' own function, which is given one layer and one sample at a time."""
+    experts, picks, even_use, small_logits = data["experts"].tolist()
+    total = 0
+    for of_layer in logits:
+        for of_sample in of_layer.chunk(samples):
+            total = total + even_use * load_balancing_loss_func((of_sample,), int(experts), int(picks))
+        total = total + small_logits * samples * torch.logsumexp(of_layer, 1).square().mean()
+    return total / (len(logits) * samples)
 
 
 def compare(what, ours, theirs, worst):
@@ -98,11 +119,16 @@ def main():
                                   betas=(beta1, beta2), eps=epsilon)
     good, worst = True, {}
     for step, (loss_ours, norm_ours, rate) in enumerate(data["results"].tolist()):
-        logits = model(data["tokens"][step]).logits
+        routers = {"output_router_logits": True} if "experts" in data else {}
+        output = model(data["tokens"][step], **routers)
+        logits = output.logits
         loss = torch.nn.functional.cross_entropy(logits.reshape(-1, shape["vocabulary"]),
                                                  data["targets"][step].reshape(-1))
         optimizer.zero_grad()
-        loss.backward()
+        auxiliary = auxiliary_loss(output.router_logits, data, len(data["tokens"][step])) if routers else 0.0
+        (loss + auxiliary).backward()
+        if routers and auxiliary > 0:
+            good &= compare(f"auxiliary loss of step {step}", data["auxiliary"][step], auxiliary.detach().double(), worst)
         if step == 0:
             for name, mine in gradients.items():
                 good &= compare("gradient of " + name, visible(name, mine), visible(name, parameters[name].grad), worst)

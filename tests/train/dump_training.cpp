@@ -33,7 +33,7 @@ void dump(const std::string& family, const std::string& path) {
   add_parameters(tensors, trainer.parameters(), "weight.", false);
   const int64_t steps = spec.training.steps, batch = spec.strategy.global_batch, sequence = spec.model.sequence;
   at::Tensor tokens = at::empty({steps, batch, sequence}, at::kLong), targets = at::empty_like(tokens);
-  at::Tensor results = at::empty({steps, 3}, at::kDouble);
+  at::Tensor results = at::empty({steps, 3}, at::kDouble), auxiliary = at::zeros({steps}, at::kDouble);
   for (int64_t step = 0; step < steps; ++step) {
     for (int64_t i = 0; i < batch; ++i) {
       auto row = [&](at::Tensor& t) {
@@ -45,6 +45,7 @@ void dump(const std::string& family, const std::string& path) {
     results[step][0] = result.loss;
     results[step][1] = result.gradient_norm;
     results[step][2] = result.learning_rate;
+    auxiliary[step] = result.auxiliary_loss.value_or(0.0);
     if (step == 0) add_parameters(tensors, trainer.parameters(), "gradient.", true);
   }
   tensors.emplace_back("tokens", tokens);
@@ -54,6 +55,11 @@ void dump(const std::string& family, const std::string& path) {
   tensors.emplace_back("shape", at::tensor({model.layers, model.hidden, model.heads, model.vocabulary, model.sequence,
                                             model.key_heads(), model.head_size(), model.ffn(), model.sliding_window,
                                             int64_t{model.tied}}));
+  if (model.experts > 0) {
+    tensors.emplace_back("auxiliary", auxiliary);
+    tensors.emplace_back("experts", at::tensor({double(model.experts), double(model.experts_per_token),
+                                                model.router_auxiliary_loss, model.router_z_loss}, at::kDouble));
+  }
   tensors.emplace_back("optimizer",
                        at::tensor({spec.optimizer.beta1, spec.optimizer.beta2, spec.optimizer.epsilon,
                                    spec.optimizer.weight_decay, spec.optimizer.clip}, at::kDouble));

@@ -15,11 +15,15 @@ struct Layout {
   // Of: ring2, ring3, ring4, ring8, heads2, heads4, heads8 (context of that kind; heads: all_to_all), seq24 (tokens of
   // a sample), sp, zero (1), zero2, zero3, hybrid (shards over two ranks), offload, gpipe, vp2 (two chunks a stage),
   // zb, zbv, deep (8 layers), selective, full, mb2, untied, dropout, documents, uneven, tiny_buckets, bf16, fp16, gloo
-  // (instead of shared memory); or a family of spec/families.h.
+  // (instead of shared memory), ep2, ep4 (ranks that experts lie on), whole (experts are not cut over the tensor axis),
+  // all_experts (each token goes to all), no_capacity; or a family of spec/families.h.
   std::string switches;
 
   std::string family() const {
     for (const std::string& name : spec::family_names()) {
+      if (has(name)) return name;
+    }
+    for (const std::string& name : spec::expert_family_names()) {
       if (has(name)) return name;
     }
     return has("untied") ? "gpt_untied" : "gpt";
@@ -59,6 +63,11 @@ inline spec::TrainSpec spec_of(const Layout& layout, const std::string& data) {
   spec.data.separate_documents = layout.has("documents");
   if (layout.has("dropout")) spec.model.dropout = 0.1, spec.model.attention_dropout = 0.1;
   if (layout.has("deep")) spec.model.layers = 8;
+  if (layout.has("all_experts")) spec.model.experts_per_token = spec.model.experts, spec.model.capacity_factor = 0;
+  if (layout.has("no_capacity")) spec.model.capacity_factor = 0;
+  if (layout.has("ep2")) spec.strategy.expert = 2;
+  if (layout.has("ep4")) spec.strategy.expert = 4;
+  if (layout.has("whole")) spec.strategy.expert_tensor = 1;
   if (layout.has("zb")) spec.strategy.schedule = spec::ScheduleKind::zero_bubble;
   if (layout.has("zbv")) spec.strategy.schedule = spec::ScheduleKind::zero_bubble_v;
   if (layout.has("vp2") || layout.has("zbv")) spec.strategy.virtual_pipeline = 2;

@@ -1,6 +1,7 @@
 // Layout changes nothing but speed: losses and gradient norms of every layout over 20 steps against those of one rank.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,7 @@ namespace {
 const History& one_rank(const Layout& layout) {
   static std::map<std::string, History> known;
   std::string switches = layout.family() + " ";
-  for (const char* word : {"dropout", "documents", "bf16", "fp16", "deep", "seq24"}) {
+  for (const char* word : {"dropout", "documents", "bf16", "fp16", "deep", "no_capacity", "seq24"}) {
     if (layout.has(word)) switches += std::string(word) + " ";
   }
   auto found = known.find(switches);
@@ -54,6 +55,7 @@ Bounds expect_equal_to_one_rank(const Layout& layout) {
     const double norm_error = std::abs(actual.gradient_norm[step] / expected.gradient_norm[step] - 1);
     EXPECT_LT(loss_error, bounds.loss) << "step " << step;
     EXPECT_LT(norm_error, bounds.gradient_norm) << "step " << step;
+    EXPECT_NEAR(actual.auxiliary_loss[step], expected.auxiliary_loss[step], bounds.loss) << "step " << step;
     worst_loss = std::max(worst_loss, loss_error);
     worst_norm = std::max(worst_norm, norm_error);
   }
@@ -67,6 +69,15 @@ TEST_P(ParityTest, EqualsOneRank) {
   const Bounds worst = expect_equal_to_one_rank(GetParam());
   RecordProperty("worst_loss_error", std::to_string(worst.loss));
   RecordProperty("worst_norm_error", std::to_string(worst.gradient_norm));
+}
+
+std::string draw_family(std::mt19937_64& random) {
+  const std::vector<std::string>& names = spec::expert_family_names();
+  return names[random() % names.size()];
+}
+
+bool has_hybrid(const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), "hybrid") != words.end();
 }
 
 // A legal product of all axes and switches on up to 8 ranks.
@@ -95,6 +106,18 @@ Layout random_layout(std::mt19937_64& random) {
   words.push_back(recompute[random() % 3]);
   for (const char* word : {"untied", "dropout", "tiny_buckets", "offload"}) {
     if (coin()) words.push_back(word);
+  }
+  if (random() % 3 == 0) {
+    words.push_back(draw_family(random));
+    const bool whole = layout.tensor > 1 && coin();
+    if (whole) words.push_back("whole");
+    if (context > 1) words.push_back("no_capacity");
+    const int64_t group = has_hybrid(words) ? 2 : layout.data * context, width = group * (whole ? layout.tensor : 1);
+    if (width % 4 == 0 && coin()) {
+      words.push_back("ep4");
+    } else if (width % 2 == 0) {
+      words.push_back("ep2");
+    }
   }
   for (const std::string& word : words)
     layout.switches += word.empty() ? "" : (layout.switches.empty() ? "" : " ") + word;
@@ -239,6 +262,30 @@ std::vector<Layout> context_family_layouts() {
 
 INSTANTIATE_TEST_SUITE_P(ContextFamilies, ParityTest, testing::ValuesIn(context_family_layouts()),
                          [](const auto& info) { return info.param.name(); });
+
+// Experts over ranks, cut over the tensor axis or whole, with every other axis. The losses that routers add, the biases
+// that even experts out and what capacity drops are in all of them but those of mixtral.
+INSTANTIATE_TEST_SUITE_P(
+    Experts, ParityTest,
+    testing::Values(
+        Layout{1, 1, 1, "mixtral selective mb2"}, Layout{1, 1, 1, "shared_experts full mb2"},
+        Layout{2, 1, 1, "qwen3_moe"}, Layout{2, 1, 1, "shared_experts sp"}, Layout{2, 1, 1, "qwen3_moe whole"},
+        Layout{2, 1, 1, "shared_experts whole ep2"}, Layout{2, 1, 1, "shared_experts whole sp ep2 mb2 dropout"},
+        Layout{4, 1, 1, "mixtral whole ep2 sp selective"}, Layout{4, 1, 1, "shared_experts whole ep4"},
+        Layout{1, 1, 2, "mixtral ep2"}, Layout{1, 1, 2, "shared_experts ep2 zero tiny_buckets"},
+        Layout{1, 1, 4, "qwen3_moe ep4"}, Layout{1, 1, 4, "shared_experts ep2 zero"},
+        Layout{1, 1, 4, "mixtral ep2 zero2"}, Layout{1, 1, 4, "shared_experts ep2 zero3 full"},
+        Layout{1, 1, 4, "qwen3_moe ep4 zero3"}, Layout{1, 1, 8, "shared_experts ep2 zero3 hybrid"},
+        Layout{1, 1, 4, "mixtral ep2 offload zero"}, Layout{2, 1, 2, "shared_experts ep2 sp zero"},
+        Layout{2, 1, 2, "qwen3_moe ep4 whole zero3"}, Layout{2, 1, 2, "shared_experts ep2 whole sp zero2"},
+        Layout{2, 1, 4, "shared_experts ep4 whole hybrid zero"}, Layout{1, 2, 2, "shared_experts ep2 gpipe"},
+        Layout{1, 2, 2, "qwen3_moe ep2 zb zero3"}, Layout{1, 2, 2, "shared_experts ep2 zbv full"},
+        Layout{1, 2, 2, "mixtral ep2 vp2 zero2"}, Layout{2, 2, 2, "shared_experts ep2 sp zero selective"},
+        Layout{2, 2, 2, "qwen3_moe ep4 whole sp zero3 zb"}, Layout{1, 1, 4, "shared_experts ep4 gloo"},
+        Layout{2, 1, 2, "mixtral ep2 whole gloo zero3"}, Layout{1, 1, 1, "qwen3_moe ring2 ep2"},
+        Layout{1, 1, 2, "shared_experts no_capacity ring2 ep4 zero3"},
+        Layout{2, 1, 1, "shared_experts no_capacity heads2 ep4 whole sp mb2"}),
+    [](const auto& info) { return info.param.name(); });
 
 // Several chunks of the model on a rank.
 INSTANTIATE_TEST_SUITE_P(Interleaved, ParityTest,

@@ -67,7 +67,7 @@ inline spec::TrainSpec small_spec(const std::string& data_prefix) {
 }
 
 struct History {
-  std::vector<double> loss, gradient_norm;
+  std::vector<double> loss, gradient_norm, auxiliary_loss;
   double held_out = 0.0;
 };
 
@@ -94,6 +94,7 @@ inline void run_steps(Trainer& trainer, const mesh::Mesh& mesh, int64_t begin, i
     if (mesh.rank() != 0) continue;
     history.loss.push_back(result.loss);
     history.gradient_norm.push_back(result.gradient_norm);
+    history.auxiliary_loss.push_back(result.auxiliary_loss.value_or(0.0));
   }
 }
 

@@ -1,7 +1,8 @@
 """The families of tests/spec/families.h as models of Hugging Face transformers."""
 
 from transformers import (GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig,
-                          MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM)
+                          MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig,
+                          Qwen3MoeForCausalLM)
 
 
 def gpt2(shape):
@@ -26,6 +27,10 @@ def llama_like(family, shape):
         "qwen2": (Qwen2Config, Qwen2ForCausalLM, {}),
         "qwen3": (Qwen3Config, Qwen3ForCausalLM, {}),
         "qwen3_fused": (Qwen3Config, Qwen3ForCausalLM, {}),
+        "mixtral": (MixtralConfig, MixtralForCausalLM, {"num_local_experts": 4, "num_experts_per_tok": 2}),
+        "qwen3_moe": (Qwen3MoeConfig, Qwen3MoeForCausalLM, {
+            "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": shape["hidden"],
+            "norm_topk_prob": False, "router_aux_loss_coef": 0.5, "decoder_sparse_step": 1}),
     }[family]
     if family != "qwen2":  # which has no such key
         more["head_dim"] = shape["head_size"]

@@ -101,6 +101,15 @@ class SharedMemoryBackEnd final : public BackEnd {
       collectives_.all_to_all(out.data_ptr(), in.const_data_ptr(), bytes_in(in) / membership_.size());
     });
   }
+  std::shared_ptr<Transfer> all_to_all_uneven(at::Tensor out, std::vector<int64_t> out_rows, at::Tensor in,
+                                              std::vector<int64_t> in_rows) override {
+    const int64_t row = bytes_in(in.size(0) > 0 ? in[0] : out.size(0) > 0 ? out[0] : at::empty({0}));
+    for (int64_t& rows : out_rows) rows *= row;
+    for (int64_t& rows : in_rows) rows *= row;
+    return queued([this, out, out_rows, in, in_rows] {
+      collectives_.all_to_all_uneven(out.data_ptr(), out_rows, in.const_data_ptr(), in_rows);
+    });
+  }
   std::shared_ptr<Transfer> barrier() override {
     return queued([this] { collectives_.barrier(); });
   }

@@ -218,4 +218,49 @@ void Collectives::all_to_all(void* out, const void* in, int64_t bytes_of_part) {
   });
 }
 
+int64_t Collectives::largest_part(const std::vector<int64_t>& in_bytes) {
+  const int64_t row = size_ * static_cast<int64_t>(sizeof(int64_t));
+  RIDGELINE_ASSERT(row <= slot_bytes_);
+  begin_chunk();
+  copy_bytes(slot(rank_), in_bytes.data(), row);
+  signal();
+  await(kAll);
+  std::vector<int64_t> sizes(static_cast<std::size_t>(size_));
+  int64_t largest = 0;
+  for (int64_t rank = 0; rank < size_; ++rank) {
+    copy_bytes(sizes.data(), slot(rank), row);
+    largest = std::max(largest, *std::max_element(sizes.begin(), sizes.end()));
+  }
+  return largest;
+}
+
+void Collectives::all_to_all_uneven(void* out, const std::vector<int64_t>& out_bytes, const void* in,
+                                    const std::vector<int64_t>& in_bytes) {
+  auto* to = static_cast<std::byte*>(out);
+  const auto* from = static_cast<const std::byte*>(in);
+  const auto begins = [](const std::vector<int64_t>& sizes) {
+    std::vector<int64_t> list(sizes.size());
+    for (std::size_t part = 1; part < sizes.size(); ++part) list[part] = list[part - 1] + sizes[part - 1];
+    return list;
+  };
+  const std::vector<int64_t> to_begin = begins(out_bytes), from_begin = begins(in_bytes);
+  const auto own = static_cast<std::size_t>(rank_);
+  copy_bytes(to + to_begin[own], from + from_begin[own], in_bytes[own]);
+  const int64_t piece = round_down(slot_bytes_ / size_, static_cast<int64_t>(kCacheLine));
+  in_chunks(largest_part(in_bytes), piece, [&](int64_t begin, int64_t bytes) {
+    const auto within = [&](int64_t part_bytes) { return std::clamp<int64_t>(part_bytes - begin, 0, bytes); };
+    begin_chunk();
+    for (int64_t rank = 0; rank < size_; ++rank) {
+      const auto part = static_cast<std::size_t>(rank);
+      if (rank != rank_) copy_bytes(slot(rank_) + rank * piece, from + from_begin[part] + begin, within(in_bytes[part]));
+    }
+    signal();
+    await(kAll);
+    for (int64_t rank = 0; rank < size_; ++rank) {
+      const auto part = static_cast<std::size_t>(rank);
+      if (rank != rank_) copy_bytes(to + to_begin[part] + begin, slot(rank) + rank_ * piece, within(out_bytes[part]));
+    }
+  });
+}
+
 }  // namespace ridgeline::mesh::shared_memory

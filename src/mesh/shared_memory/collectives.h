@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "mesh/shared_memory/membership.h"
 #include "mesh/shared_memory/reduce.h"
@@ -44,6 +45,10 @@ class Collectives {
   void broadcast(void* data, int64_t bytes, int64_t root);
   // `out` may be `in`.
   void all_to_all(void* out, const void* in, int64_t bytes_of_part);
+  // The same with parts of any size, in rank order; `out` is not `in`. A round of their sizes comes first, so that all ranks
+  // know how many chunks the largest part takes.
+  void all_to_all_uneven(void* out, const std::vector<int64_t>& out_bytes, const void* in,
+                         const std::vector<int64_t>& in_bytes);
   void barrier();
 
  private:
@@ -55,6 +60,7 @@ class Collectives {
   void await_arrivals(uint32_t arrivals, int64_t from);
   bool arrived(uint32_t arrivals, int64_t from) const;
 
+  int64_t largest_part(const std::vector<int64_t>& in_bytes);  // of those that any rank sends to any
   std::byte* slot(int64_t rank) const { return membership_.segment().slot(rank, half_); }
   void all_reduce_small(std::byte* data, int64_t elements, Element element, Reduction reduction);
   void all_reduce_chunk(std::byte* data, int64_t elements, Element element, Reduction reduction);
