@@ -75,7 +75,7 @@ std::string point_line(const ScaleView& view, const ScalePoint& point) {
   if (!ran(point))
     return text + fmt::format("  {}{}\n", outcome_of(point), point.message.empty() ? "" : ": " + point.message);
   const double half = (point.seconds.high - point.seconds.low) / 2 / point.seconds.middle;
-  text += fmt::format(" {:>9} {:>6} {:>9} {:>9} {:>7.1f} {:>7}", format_duration(point.seconds.middle),
+  text += fmt::format(" {:>9} {:>6} {:>9} {:>9} {:>7.3g} {:>7}", format_duration(point.seconds.middle),
                       point.medians.size() > 1 ? percent(half) : "-", format_count(point.tokens_per_second),
                       format_count(point.tokens_per_second / static_cast<double>(at.devices)),
                       point.hardware_tflops_per_device, percent(point.efficiency->middle));
@@ -121,11 +121,13 @@ std::string fit_line(const study::ScaleResult& result) {
 std::string critical_text(const ScaleView& view) {
   const study::CriticalBatch& critical = view.result.critical;
   std::string text = fmt::format("\nCritical batch: {} tokens a step", format_count(critical.tokens));
-  text +=
-      critical.is_measured
-          ? " (as given).\n"
-          : fmt::format(" by Kaplan's rule at a loss of {:.2f}, {} early at 3.0\n(a rule of thumb: docs/scaling.md).\n",
-                        critical.loss, format_count(critical.early_tokens));
+  if (critical.is_measured) {
+    text += " (as given).\n";
+  } else {
+    const bool grows = critical.early_tokens < critical.tokens;
+    text += fmt::format(" by Kaplan's rule at a loss of {:.2f}{}\n(a rule of thumb: docs/scaling.md).\n", critical.loss,
+                        grows ? fmt::format(", {} early at 3.0", format_count(critical.early_tokens)) : std::string());
+  }
   for (const ScalePoint& point : view.result.points) {
     if (point.batch_tokens <= kUseful * critical.tokens) continue;
     return text + fmt::format(

@@ -105,11 +105,6 @@ class TuneUnderSlurm(TrainingTest):
         self.assert_all_ok()
         self.assertFalse([line for line in self.call_slurm("squeue", "--steps", "--noheader").splitlines() if line])
 
-    def test_a_job_a_trial(self):
-        job = self.start(self.tune('executor.kind="sbatch"', f'executor.command=["{FAKE_TRAIN}"]'), **self.slurm)
-        self.finish(job)
-        self.assert_all_ok()
-
     def test_jobs_outlive_the_tuner(self):
         words = self.tune('executor.kind="sbatch"', f'executor.command=["{FAKE_TRAIN}"]')
         first = self.start(words, FAKE_PAUSE="0.7", **self.slurm)
