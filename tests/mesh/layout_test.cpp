@@ -112,11 +112,12 @@ TEST(PlanGroups, MakesOneSetOfConnectionsForEqualMembers) {
     for (int64_t rank = 0; rank < shape.ranks(); ++rank) {
       std::map<std::vector<int64_t>, int> made;
       for (const PlannedGroup& group : plan_groups(shape, rank)) {
-        const bool direction = group.role == Role::forward || group.role == Role::backward;
-        if (group.members.size() == 1 || direction) {
+        const bool own = group.role == Role::forward || group.role == Role::backward || group.role == Role::context ||
+                         group.role == Role::expert;
+        if (group.members.size() == 1 || own) {
           EXPECT_EQ(group.shares_with, -1);
         }
-        if (group.members.size() > 1 && group.shares_with < 0 && !direction) ++made[group.members];
+        if (group.members.size() > 1 && group.shares_with < 0 && !own) ++made[group.members];
       }
       for (const auto& [members, count] : made) EXPECT_EQ(count, 1);
     }
