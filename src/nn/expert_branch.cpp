@@ -140,7 +140,7 @@ BranchGradients ExpertBranch::backward(const at::Tensor& output_gradient, const 
   if (shared_) gradients = shared_->backward(output_gradient, batch, *record.shared, weights);
   const at::Tensor routed_gradient = dispatch.wait();
   const at::Tensor gradient = input_gradient(down_, routed_gradient, plan);
-  const at::Tensor weight_sums = gradient.to(at::kFloat).mul_(record.activation).sum(1);
+  const at::Tensor weight_sums = gradient.to(at::kFloat).mul(record.activation).sum(1);
   auto weight_gradients = exchange_.start_return(plan, weight_sums);
   queue(down_, weighted(record.activation, record.routed_weights), routed_gradient, plan, weights);
   record.activation.reset();

@@ -112,8 +112,8 @@ TEST(PlanGroups, MakesOneSetOfConnectionsForEqualMembers) {
     for (int64_t rank = 0; rank < shape.ranks(); ++rank) {
       std::map<std::vector<int64_t>, int> made;
       for (const PlannedGroup& group : plan_groups(shape, rank)) {
-        const bool own =
-            group.role == Role::forward || group.role == Role::backward || group.role == Role::context;
+        const bool own = group.role == Role::forward || group.role == Role::backward || group.role == Role::context ||
+                         group.role == Role::expert;
         if (group.members.size() == 1 || own) {
           EXPECT_EQ(group.shares_with, -1);
         }
