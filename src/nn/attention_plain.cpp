@@ -20,6 +20,14 @@ at::Tensor scores(const at::Tensor& q, const at::Tensor& k, const AttentionPatte
   return unseen.defined() ? result.masked_fill_(unseen, hidden_score(at::kFloat)) : result;
 }
 
+// In place where `rows` are a copy of probabilities and not, as of one sample and one head, these themselves.
+at::Tensor dropped(const at::Tensor& rows, const at::Tensor& probabilities, const AttentionDropout& dropout,
+                   const DropoutPlace& place) {
+  const at::Tensor out = rows.is_alias_of(probabilities) ? at::empty_like(rows) : rows;
+  apply_dropout(rows, DropoutRate(dropout.probability), place, out);
+  return out;
+}
+
 // mask / (1 - p) applied to a block, [micro_batch, heads, queries, keys]; channel = global head * sequence + place of
 // the key.
 at::Tensor drop_in_block(const at::Tensor& probabilities, const AttentionDropout& dropout) {
@@ -33,13 +41,12 @@ at::Tensor drop_in_block(const at::Tensor& probabilities, const AttentionDropout
         const auto part = [&](const at::Tensor& all) {
           return all.select(1, head).narrow(1, first_query, queries.size()).narrow(2, first_key, keys.size());
         };
-        at::Tensor rows = part(probabilities).transpose(0, 1).contiguous();
+        const at::Tensor rows = part(probabilities).transpose(0, 1).contiguous();
         const DropoutPlace place{dropout.key,
                                  queries.begin,
                                  {dropout.samples.data_ptr<int64_t>(), static_cast<size_t>(batch)},
                                  (dropout.first_head + head) * dropout.sequence + keys.begin};
-        apply_dropout(rows, DropoutRate(dropout.probability), place, rows);
-        part(result).copy_(rows.transpose(0, 1));
+        part(result).copy_(dropped(rows, probabilities, dropout, place).transpose(0, 1));
       }
       first_key += keys.size();
     }
@@ -54,13 +61,12 @@ at::Tensor drop(const at::Tensor& probabilities, const AttentionDropout& dropout
   if (!dropout.query_places.empty()) return drop_in_block(probabilities, dropout);
   const int64_t batch = probabilities.size(0), heads = probabilities.size(1);
   const int64_t queries = probabilities.size(2), keys = probabilities.size(3);
-  at::Tensor rows = probabilities.permute({2, 0, 1, 3}).reshape({queries, batch, heads * keys}).contiguous();
+  const at::Tensor rows = probabilities.permute({2, 0, 1, 3}).reshape({queries, batch, heads * keys}).contiguous();
   const DropoutPlace place{dropout.key,
                            0,
                            {dropout.samples.data_ptr<int64_t>(), static_cast<size_t>(batch)},
                            dropout.first_head * keys};
-  apply_dropout(rows, DropoutRate(dropout.probability), place, rows);
-  return rows.view({queries, batch, heads, keys}).permute({1, 2, 0, 3});
+  return dropped(rows, probabilities, dropout, place).view({queries, batch, heads, keys}).permute({1, 2, 0, 3});
 }
 
 }  // namespace

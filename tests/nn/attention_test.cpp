@@ -98,7 +98,7 @@ double bound_of(at::ScalarType type) { return type == at::kFloat ? 3e-6 : type =
 
 const Shape kShapes[] = {{1, 1, 1, 8},           {2, 3, 7, 8},             {1, 4, 33, 24},
                          {3, 2, 130, 16},        {2, 6, 33, 16, 2},        {1, 4, 130, 8, 1},
-                         {2, 2, 130, 16, 0, 20}, {1, 8, 1100, 16, 4, 100}, {1, 2, 9, 8, 1, 1}};
+                         {2, 2, 130, 16, 0, 20}, {1, 8, 1100, 16, 4, 100}, {1, 2, 9, 8, 1, 1}, {1, 1, 40, 8}};
 
 // Decisions one by one, from the definition.
 at::Tensor explicit_mask(const Shape& shape, const AttentionDropout& dropout) {

@@ -119,6 +119,7 @@ const Shape kShapes[] = {{"heads", 2, 8, 8, 5, 16},
                          {"documents", 2, 8, 2, 7, 8, 0, true},
                          {"window_and_documents", 1, 8, 8, 8, 16, 11, true},
                          {"dropout", 2, 8, 2, 5, 8, 0, false, 0.3},
+                         {"dropout_of_one_sample", 1, 8, 8, 5, 8, 0, false, 0.3},
                          {"everything", 2, 8, 4, 4, 8, 9, true, 0.2},
                          {"single_tokens", 1, 8, 8, 1, 8}};
 
