@@ -28,7 +28,6 @@ Recipe megatron_core() {
   Recipe recipe = megatron();
   recipe.name = "megatron-core";
   recipe.fused_attention = true;
-  recipe.fills_stages = false;
   recipe.keeps_message_slices = false;
   recipe.keeps_weight_gradients = true;
   return recipe;
