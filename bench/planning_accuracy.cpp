@@ -59,11 +59,12 @@ void print_file(const std::string& path) {
 }  // namespace
 
 void print_accuracy(const std::vector<std::string>& folders) {
-  std::puts("\nmean absolute error of step times (memory.csv: of peaks; scaling: of efficiencies), beside what must hold");
+  std::puts(
+      "\nmean absolute error of step times (memory.csv: of peaks; scaling: of efficiencies), beside what must hold");
   for (const std::string& folder : folders) {
-    for (const char* name : {"throughput.csv", "scaling.csv", "memory.csv", "vtrain_a100_single_node.csv",
-                             "vtrain_a100_multi_node.csv", "megatron_seqpar_selene_a100.csv", "simumax_b200.csv",
-                             "sailor_gh200_alps.csv", "published_throughput.csv"}) {
+    for (const char* name :
+         {"throughput.csv", "scaling.csv", "memory.csv", "vtrain_a100_single_node.csv", "vtrain_a100_multi_node.csv",
+          "megatron_seqpar_selene_a100.csv", "simumax_b200.csv", "sailor_gh200_alps.csv", "published_throughput.csv"}) {
       const std::filesystem::path path = std::filesystem::path(folder) / name;
       if (std::filesystem::exists(path)) print_file(path.string());
     }

@@ -66,8 +66,7 @@ Recipe deepspeed_bf16() {
 }  // namespace
 
 Recipe recipe(const std::string& program) {
-  const std::vector<Recipe> known = {Recipe{},   megatron(),   megatron_core(),
-                                     nemo(),     deepspeed(),  deepspeed_bf16()};
+  const std::vector<Recipe> known = {Recipe{}, megatron(), megatron_core(), nemo(), deepspeed(), deepspeed_bf16()};
   std::vector<std::string> names;
   for (const Recipe& candidate : known) {
     if (candidate.name == program) return candidate;

@@ -17,9 +17,7 @@ void need(MeasuredRun& run, const std::optional<int64_t>& value, int64_t& target
   }
 }
 
-void assume(MeasuredRun& run, const std::string& what) {
-  run.assumed += (run.assumed.empty() ? "" : ", ") + what;
-}
+void assume(MeasuredRun& run, const std::string& what) { run.assumed += (run.assumed.empty() ? "" : ", ") + what; }
 
 void settle(MeasuredRun& run) {
   if (!run.why_not.empty()) return;

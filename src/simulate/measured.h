@@ -1,10 +1,10 @@
 // Recorded runs as plans: what a row of a table says was run, and how long a step took.
 //
 // Tables are told apart by their columns: those of validation/throughput.csv (the project's own form), the artefacts of
-// vTrain, SimuMax and Sailor, and the step times of Korthikanti et al. 2022. A row is kept whatever it lacks; where it cannot be
-// predicted `why_not` says why: an empty cell of the strategy, or of the shape's four main figures, is never filled by a
-// guess. Where nothing says more, the machine follows from the system's name or the device's, and vocabulary, the MLP's width, key heads,
-// a gate and dropout are the usual ones (`assumed` says so).
+// vTrain, SimuMax and Sailor, and the step times of Korthikanti et al. 2022. A row is kept whatever it lacks; where it
+// cannot be predicted `why_not` says why: an empty cell of the strategy, or of the shape's four main figures, is never
+// filled by a guess. Where nothing says more, the machine follows from the system's name or the device's, and
+// vocabulary, the MLP's width, key heads, a gate and dropout are the usual ones (`assumed` says so).
 #pragma once
 
 #include <optional>
@@ -35,10 +35,10 @@ struct MeasuredRun {
   bool knows_attention = false;  // else the stack's program says
   int64_t devices = 0;
   double step_seconds = 0;
-  double peak_bytes = 0;  // allocated on the fullest device; 0: not recorded
+  double peak_bytes = 0;          // allocated on the fullest device; 0: not recorded
   bool peak_has_reserve = false;  // with the driver's context and communicators
-  std::string assumed;  // what no column says
-  std::string why_not;  // empty: can be predicted
+  std::string assumed;            // what no column says
+  std::string why_not;            // empty: can be predicted
 };
 
 struct MeasuredOptions {

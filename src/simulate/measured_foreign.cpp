@@ -120,8 +120,8 @@ int64_t part_of_case(const std::string& name, const std::string& letters, int64_
   return otherwise;
 }
 
-// SimuMax's B200 runs: slices of large models on one node, Megatron-Core with its distributed optimizer, one sample of 4,096
-// tokens a micro-batch, tensor parallelism with sequence parallelism, nothing recomputed.
+// SimuMax's B200 runs: slices of large models on one node, Megatron-Core with its distributed optimizer, one sample of
+// 4,096 tokens a micro-batch, tensor parallelism with sequence parallelism, nothing recomputed.
 Rows simumax(const Table& table) {
   Rows runs;
   for (size_t row = 0; row < table.rows(); ++row) {

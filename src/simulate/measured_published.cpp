@@ -62,8 +62,8 @@ void read_published_model(const Table& table, size_t row, MeasuredRun& run) {
   model.ffn_hidden = table.count(row, "ffn_hidden").value_or(0);
   model.kv_heads = table.count(row, "kv_heads").value_or(0);
   model.embedding_norm = is_yes(table.text(row, "embedding_norm"));
-  model.gated_mlp = given("gated_mlp") ? is_yes(table.text(row, "gated_mlp"))
-                                       : usually_gated(model, table.text(row, "model"));
+  model.gated_mlp =
+      given("gated_mlp") ? is_yes(table.text(row, "gated_mlp")) : usually_gated(model, table.text(row, "model"));
   if (model.gated_mlp) {  // the Llama family
     model.tied = false;
     model.norm = spec::Norm::rms_norm;
@@ -95,6 +95,10 @@ void read_published_strategy(const Table& table, size_t row, const MeasuredOptio
   need(run, table.count(row, "micro_batch"), strategy.micro_batch, "micro_batch");
   need(run, table.count(row, "global_batch"), strategy.global_batch, "global_batch");
   strategy.virtual_pipeline = table.count(row, "vpp").value_or(1);
+  const auto is_empty = [&](const char* column) { return table.text(row, column).empty(); };
+  if (strategy.pipeline > 1 && is_empty("vpp")) assume(run, "vpp = 1");
+  if (is_empty("zero_stage")) assume(run, "zero_stage = 0");
+  if (strategy.tensor > 1 && is_empty("sequence_parallel")) assume(run, "sequence_parallel = no");
   const double zero = table.number(row, "zero_stage").value_or(0);
   strategy.zero_stage = static_cast<int64_t>(zero);
   if (table.number(row, "cp").value_or(1) > 1) refuse(run, "context axis is not modelled");
@@ -106,8 +110,8 @@ void read_published_strategy(const Table& table, size_t row, const MeasuredOptio
   read_precision(lower(table.text(row, "precision")), run);
 }
 
-// Step time from a rate in TFLOP/s, which means something only where its convention is known: without recomputation model
-// and hardware FLOPs are the same, else the row has to say which it counts.
+// Step time from a rate in TFLOP/s, which means something only where its convention is known: without recomputation
+// model and hardware FLOPs are the same, else the row has to say which it counts.
 double seconds_of_rate(const Table& table, size_t row, MeasuredRun& run) {
   const auto rate = table.number(row, "tflops_per_gpu");
   if (!rate || *rate <= 0 || run.devices == 0) return 0;

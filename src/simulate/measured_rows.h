@@ -1,5 +1,5 @@
-// What the readers of recorded tables share (simulate/measured.h). A reader turns a row into a MeasuredRun and leaves in
-// `why_not` the first thing that keeps it from being predicted.
+// What the readers of recorded tables share (simulate/measured.h). A reader turns a row into a MeasuredRun and leaves
+// in `why_not` the first thing that keeps it from being predicted.
 #pragma once
 
 #include <optional>

@@ -40,8 +40,7 @@ spec::Strategy strategy_of(const Table& table, size_t row) {
 double device_rate(Evaluator& evaluator, spec::Strategy strategy, int64_t devices, int64_t batch) {
   strategy.global_batch = batch;
   spec::derive_data(strategy, evaluator.model(), devices);
-  const Prediction prediction =
-      evaluator.predict(cost::with_stages(strategy, evaluator.model(), evaluator.recipe()));
+  const Prediction prediction = evaluator.predict(cost::with_stages(strategy, evaluator.model(), evaluator.recipe()));
   return static_cast<double>(batch) / (prediction.step_seconds * static_cast<double>(devices));
 }
 

@@ -1,5 +1,5 @@
-// Recorded scaling efficiencies beside predictions (validation/scaling.csv): how much of its rate a device keeps when a run
-// grows from `base_gpu_count` devices with `base_batch` samples a step to `gpu_count` with `global_batch`.
+// Recorded scaling efficiencies beside predictions (validation/scaling.csv): how much of its rate a device keeps when a
+// run grows from `base_gpu_count` devices with `base_batch` samples a step to `gpu_count` with `global_batch`.
 //
 //   efficiency = (global_batch / (step time * gpu_count)) / (base_batch / (base step time * base_gpu_count))
 //

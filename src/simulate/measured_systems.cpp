@@ -48,10 +48,10 @@ constexpr Known kSystems[] = {
 
 // Longer names first where one holds another.
 constexpr Known kDevices[] = {
-    {"", "", "GH200", "alps"},          {"", "", "GB200", "gb200-nvl72"},    {"", "", "B200", "b200"},
-    {"", "", "H200", "h200"},           {"", "", "H100", "dgx-h100"},        {"", "", "A100-SXM-40", "perlmutter-40"},
-    {"", "", "A100-SXM-80", "selene"},  {"", "", "A100-SXM4-80", "selene"},  {"", "", "MI300X", "mi300x"},
-    {"", "", "MI250X", "frontier"},     {"", "", "Max 1550", "aurora"},
+    {"", "", "GH200", "alps"},         {"", "", "GB200", "gb200-nvl72"},   {"", "", "B200", "b200"},
+    {"", "", "H200", "h200"},          {"", "", "H100", "dgx-h100"},       {"", "", "A100-SXM-40", "perlmutter-40"},
+    {"", "", "A100-SXM-80", "selene"}, {"", "", "A100-SXM4-80", "selene"}, {"", "", "MI300X", "mi300x"},
+    {"", "", "MI250X", "frontier"},    {"", "", "Max 1550", "aurora"},
 };
 
 bool holds(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }

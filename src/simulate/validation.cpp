@@ -86,9 +86,16 @@ class Evaluators {
  public:
   Evaluator& of(const MeasuredRun& run, const spec::Machine& machine) {
     const spec::ModelSpec& model = run.model;
-    const std::array<int64_t, 11> shape = {model.layers,  model.hidden,      model.heads,     model.sequence,
-                                           model.vocabulary, model.ffn(),    model.key_heads(), model.gated_mlp,
-                                           model.embedding_norm, run.knows_attention ? 1 + run.fused_attention : 0,
+    const std::array<int64_t, 11> shape = {model.layers,
+                                           model.hidden,
+                                           model.heads,
+                                           model.sequence,
+                                           model.vocabulary,
+                                           model.ffn(),
+                                           model.key_heads(),
+                                           model.gated_mlp,
+                                           model.embedding_norm,
+                                           run.knows_attention ? 1 + run.fused_attention : 0,
                                            run.fp8};
     const Key key{machine.name, shape, model.dropout, run.compute};
     const auto found = known_.find(key);
@@ -105,6 +112,7 @@ ValidatedRun validated(Evaluators& evaluators, const MeasuredRun& run, const spe
   ValidatedRun result{run, std::nullopt};
   result.run.why_not = why_not(run, machine);
   if (!result.run.why_not.empty()) return result;
+  result.run.machine = machine.name;
   Evaluator& evaluator = evaluators.of(run, machine);
   result.prediction = evaluator.predict(cost::with_stages(run.strategy, run.model, evaluator.recipe()));
   const double reserve = run.peak_has_reserve ? 0 : evaluator.memory().reserve(run.strategy);
