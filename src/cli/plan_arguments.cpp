@@ -47,7 +47,7 @@ void MachineArguments::add_to(CLI::App& command) {
   command.add_option("--devices", devices, "devices to use, in place of nodes")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}));
   command.add_option("--program", program,
-                     "whose way of running a step: ridgeline, megatron, deepspeed, deepspeed-bf16");
+                     "whose way of running a step: ridgeline, megatron, megatron-core, nemo, deepspeed, deepspeed-bf16");
 }
 
 spec::Machine MachineArguments::load() const {

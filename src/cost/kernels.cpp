@@ -104,10 +104,27 @@ class UnitWriter {
   }
 
   void product(int64_t m, int64_t k, int64_t n, int64_t batch = 1) {
-    forward({KernelKind::product, batch, m, n, k, 0, 0});
-    work_.backward.kernels.push_back({KernelKind::product, batch, m, k, n, 0, 0});
+    const bool fp8 = recipe_.fp8_products && !is_head_;
+    if (fp8) cast(m * batch, k, n);
+    forward({.kind = KernelKind::product, .batch = batch, .m = m, .n = n, .k = k, .in_fp8 = fp8});
+    work_.backward.kernels.push_back(
+        {.kind = KernelKind::product, .batch = batch, .m = m, .n = k, .k = n, .in_fp8 = fp8});
     const double main_gradients = static_cast<double>(batch * n) * static_cast<double>(k) * 2 * fp32_bytes;
-    work_.backward.kernels.push_back({KernelKind::product, batch, n, k, m, 0, main_gradients, "", !is_head_});
+    work_.backward.kernels.push_back({.kind = KernelKind::product,
+                                      .batch = batch,
+                                      .m = n,
+                                      .n = k,
+                                      .k = m,
+                                      .bytes = main_gradients,
+                                      .in_fp8 = fp8,
+                                      .can_be_deferred = !is_head_});
+  }
+
+  // Input and gradient of the output are read once more and written in 8 bits, as they are and transposed.
+  void cast(int64_t rows, int64_t in, int64_t out) {
+    const double row_bytes = static_cast<double>(rows) * (element_ + 2);
+    forward({.kind = KernelKind::pass, .bytes = row_bytes * static_cast<double>(in)});
+    pass(work_.backward, row_bytes * static_cast<double>(out));
   }
 
   void tensor_message(Work& work, MessageKind kind, bool hidden = false) {
@@ -130,7 +147,7 @@ class UnitWriter {
       tensor_message(work_.backward, MessageKind::all_reduce, recipe_.hides_tensor_backward);
       return;
     }
-    tensor_message(work_.forward, MessageKind::all_gather);
+    tensor_message(work_.forward, MessageKind::all_gather, recipe_.hides_tensor_forward);
     if (repeats_layer_) tensor_message(work_.recompute, MessageKind::all_gather);
     tensor_message(work_.backward, MessageKind::all_gather, recipe_.hides_tensor_backward);
     tensor_message(work_.backward, MessageKind::reduce_scatter, recipe_.hides_tensor_backward);
@@ -145,7 +162,7 @@ class UnitWriter {
     const auto kind = by_rows                        ? MessageKind::all_gather
                       : strategy_.sequence_parallel ? MessageKind::reduce_scatter
                                                     : MessageKind::all_reduce;
-    tensor_message(work_.forward, kind);
+    tensor_message(work_.forward, kind, recipe_.hides_tensor_forward);
     if (repeats_layer_) tensor_message(work_.recompute, kind);
     if (strategy_.sequence_parallel) tensor_message(work_.backward, MessageKind::all_gather);
   }

@@ -41,6 +41,7 @@ struct Kernel {
   double flops = 0;
   double bytes = 0;
   const char* part = "";         // of the unit: "embedding", "attention", "mlp" or "head"
+  bool in_fp8 = false;           // operands of a byte each
   bool can_be_deferred = false;  // gradient of a weight that a schedule may put off (nn/linear.h)
 };
 

@@ -24,6 +24,25 @@ Recipe megatron() {
   return recipe;
 }
 
+Recipe megatron_core() {
+  Recipe recipe = megatron();
+  recipe.name = "megatron-core";
+  recipe.fused_attention = true;
+  recipe.keeps_message_slices = false;
+  recipe.keeps_weight_gradients = true;
+  return recipe;
+}
+
+Recipe nemo() {
+  Recipe recipe = megatron_core();
+  recipe.name = "nemo";
+  recipe.reduces_while_backward = true;
+  recipe.gathers_while_forward = true;
+  recipe.hides_tensor_forward = true;
+  recipe.hides_messages = true;
+  return recipe;
+}
+
 Recipe deepspeed() {
   Recipe recipe = megatron();
   recipe.name = "deepspeed";
@@ -47,7 +66,7 @@ Recipe deepspeed_bf16() {
 }  // namespace
 
 Recipe recipe(const std::string& program) {
-  const std::vector<Recipe> known = {Recipe{}, megatron(), deepspeed(), deepspeed_bf16()};
+  const std::vector<Recipe> known = {Recipe{}, megatron(), megatron_core(), nemo(), deepspeed(), deepspeed_bf16()};
   std::vector<std::string> names;
   for (const Recipe& candidate : known) {
     if (candidate.name == program) return candidate;

@@ -40,6 +40,7 @@ struct Constant {
 constexpr double kAny = 1e9;
 constexpr Constant kConstants[] = {
     {"product_efficiency", &StackFacts::product_efficiency, 0.2, 0, 1},
+    {"fp8_product_efficiency", &StackFacts::fp8_product_efficiency, 0.2, 0, 1},
     {"product_half_depth", &StackFacts::product_half_depth, 0.5, 10, kAny},
     {"product_half_tokens", &StackFacts::product_half_tokens, 0.5, 10, kAny},
     {"attention_efficiency", &StackFacts::attention_efficiency, 0.3, 0, 1},
@@ -78,7 +79,7 @@ class Fitting {
   Fitting(const std::vector<MeasuredRun>& runs, const spec::Machine& machine, const CalibrationOptions& options)
       : options_(options), machine_(machine) {
     for (const MeasuredRun& run : runs) {
-      if (run.why_not.empty() && run.step_seconds > 0) runs_.push_back(&run);
+      if (why_not(run, machine).empty() && run.step_seconds > 0) runs_.push_back(&run);
     }
     const auto count = static_cast<int64_t>(runs_.size());
     if (count < kLeastRuns || count > kMostRuns) {

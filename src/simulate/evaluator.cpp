@@ -16,6 +16,7 @@ namespace ridgeline::simulate {
 namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
+constexpr double kPipelinedShare = 0.75;  // of a message that is cut in four parts beside its product
 
 double to_double(int64_t value) { return static_cast<double>(value); }
 
@@ -73,6 +74,15 @@ MessageSeconds message_time(const spec::Machine& machine, const std::vector<cost
   for (const cost::Message& message : messages) {
     const double seconds = collective_seconds(machine, message.kind, message.bytes, group);
     (message.hidden ? total.hideable : total.exposed) += seconds;
+  }
+  return total;
+}
+
+double product_seconds(const spec::Machine& machine, spec::Precision compute,
+                       const std::vector<cost::Kernel>& kernels) {
+  double total = 0;
+  for (const cost::Kernel& kernel : kernels) {
+    if (kernel.kind == cost::KernelKind::product) total += kernel_seconds(machine, compute, kernel);
   }
   return total;
 }
@@ -148,7 +158,7 @@ PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
   PassTimes times;
   times.forward_compute = kernels_seconds(machine_, compute_, work.forward.kernels);
   times.backward_compute = kernels_seconds(machine_, compute_, work.backward.kernels) + repeated;
-  times.forward_comm = message_time(machine_, work.forward.messages, group).exposed;
+  const MessageSeconds forth = message_time(machine_, work.forward.messages, group);
   const MessageSeconds back = message_time(machine_, work.backward.messages, group);
   times.backward_comm = back.exposed + message_time(machine_, work.recompute.messages, group).exposed;
   const Group experts = expert_group(strategy);
@@ -158,14 +168,16 @@ PassTimes Evaluator::measure(const spec::Strategy& strategy, int64_t unit) {
   for (const cost::Kernel& kernel : work.backward.kernels) {
     if (kernel.can_be_deferred) times.backward_weight += kernel_seconds(machine_, compute_, kernel);
   }
-  // A reduction of an input's gradient hides behind the product for the weight, half of the products.
-  double products = 0;
-  for (const cost::Kernel& kernel : work.backward.kernels) {
-    if (kernel.kind == cost::KernelKind::product) products += kernel_seconds(machine_, compute_, kernel);
-  }
-  const double hidden = std::min(back.hideable, 0.5 * products);
-  times.backward_comm += back.hideable - hidden;
-  times.backward_compute += hidden * machine_.stack.overlap_slowdown;
+  // A reduction of an input's gradient hides behind the product for the weight, half of the products; forward, a sum or
+  // gather behind the product whose parts it follows or precedes, of which the first or last part has nothing to hide it.
+  const double hidden_back =
+      std::min(back.hideable, 0.5 * product_seconds(machine_, compute_, work.backward.kernels));
+  const double hidden_forth = std::min(kPipelinedShare * forth.hideable,
+                                       product_seconds(machine_, compute_, work.forward.kernels));
+  times.backward_comm += back.hideable - hidden_back;
+  times.backward_compute += hidden_back * machine_.stack.overlap_slowdown;
+  times.forward_comm = forth.exposed + forth.hideable - hidden_forth;
+  times.forward_compute += hidden_forth * machine_.stack.overlap_slowdown;
   add_context(strategy, work, times);
   // The host issues kernels and collectives alike; where it is slower than the device, the device waits.
   times.forward_compute = std::max(times.forward_compute, host - times.forward_comm - times.forward_context);
@@ -305,7 +317,7 @@ void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<
     sends = 2 * message * (m + p - 2);
     total = sum + (m - 1) * slowest.both() + sends;
   } else {
-    sends = 2 * message * (v * m + p - 2);
+    sends = 2 * message * (recipe_.hides_messages ? p - 1 : v * m + p - 2);
     total = sum / v + (m - 1 / v) * slowest.both() + sends;
   }
   const PassTimes sharding = sharding_times(strategy, units, layers[prediction.slowest_stage]);
@@ -324,7 +336,7 @@ void Evaluator::pipeline_time(const spec::Strategy& strategy, const std::vector<
 }
 
 Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double parameters, double experts,
-                                    double last_backward) {
+                                    const PassTimes& first) {
   const bool sharded = recipe_.shards_always || strategy.zero_stage >= 1;
   const bool scatters = strategy.zero_stage >= 1;
   const double gradients = parameters * recipe_.gradient_bytes;
@@ -334,7 +346,7 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
   if (recipe_.reduces_while_backward && strategy.copies() > 1) {
     // All buckets but the last one run while backward goes on.
     const double buckets = std::max(1.0, parameters * 4 / (strategy.bucket_mib * kMib));
-    const double hidden = std::min(reduce * (1 - 1 / buckets), last_backward);
+    const double hidden = std::min(reduce * (1 - 1 / buckets), first.backward());
     reduce -= hidden;
     tail.slowed = hidden * machine_.stack.overlap_slowdown;
   }
@@ -345,8 +357,11 @@ Evaluator::StepTail Evaluator::tail(const spec::Strategy& strategy, double param
                                          gradients / to_double(strategy.shards()), replica_group(strategy));
   }
   if (sharded && !strategy.shards_values()) {
-    tail.data_comm +=
+    const double gather =
         over_shards(strategy, cost::MessageKind::all_gather, parameters, experts, recipe_.parameter_bytes);
+    const double hidden = recipe_.gathers_while_forward ? std::min(0.9 * gather, first.forward()) : 0;
+    tail.data_comm += gather - hidden;
+    tail.slowed += hidden * machine_.stack.overlap_slowdown;
   }
   if (model_.tied && strategy.head_stage() > 0) {
     const Group ends{2, strategy.tensor * strategy.copies() * (strategy.pipeline - 1)};
@@ -414,8 +429,8 @@ Prediction Evaluator::predict(const spec::Strategy& strategy) {
     parameters = std::max(parameters, memory_.parameters(strategy, layers[stage], first, last));
     experts = std::max(experts, memory_.experts(strategy, layers[stage]));
   }
-  const double backward = stage_times(unit_times(strategy), strategy, 0, layers.front()).backward();
-  const StepTail tail = this->tail(strategy, parameters, experts, backward);
+  const PassTimes first = stage_times(unit_times(strategy), strategy, 0, layers.front());
+  const StepTail tail = this->tail(strategy, parameters, experts, first);
   prediction.time.data_comm += tail.data_comm;
   prediction.time.optimizer = tail.optimizer;
   prediction.time.compute += tail.slowed;

@@ -13,7 +13,7 @@
 //   GPipe        sum F_s + (m-1) F + sum B_s + (m-1) B + 2 c (p-1)
 //   ZB-H1        m (F + B) + sum of the others (F_s + max(0, B_s - 2 W_s)) + 2 c min(m + p - 2, 2 (p-1)), W of B
 //   ZB-V         m (F + B) + what it waits (simulate/evaluator_vee.cpp)
-//   interleaved  sum (F_s + B_s) / v + (m - 1/v) (F + B) + 2 c v (m - 1/v) + 2 c (p-1)
+//   interleaved  sum (F_s + B_s) / v + (m - 1/v) (F + B) + 2 c v (m - 1/v) + 2 c (p-1); c (p-1) where messages hide
 // They are those of Narayanan et al. 2021 (arXiv 2104.04473) with messages; tests hold the event simulation against
 // them. On a ring of c ranks (strategy.context) the keys of the next step travel beside the attention to those at hand,
 // and in the backward their gradients one step behind: what a step's messages take longer than its block is exposed,
@@ -123,10 +123,11 @@ class Evaluator {
   const std::vector<int64_t>& stage_layers(const spec::Strategy& strategy);
   std::vector<ChunkDurations> chunk_durations(const spec::Strategy& strategy);
   const schedule::Schedule& small_vee(int64_t stages, int64_t micro_batches, spec::Recompute recompute);
+  Waiting small_waiting(int64_t stages, int64_t micro_batches, spec::Recompute recompute, const PassTimes& slowest);
   Waiting vee_waiting(const spec::Strategy& strategy, const PassTimes& slowest);
   void pipeline_time(const spec::Strategy& strategy, const std::vector<int64_t>& layers, Prediction& prediction);
   PassTimes sharding_times(const spec::Strategy& strategy, const UnitTimes& units, int64_t layers);
-  StepTail tail(const spec::Strategy& strategy, double parameters, double experts, double last_backward);
+  StepTail tail(const spec::Strategy& strategy, double parameters, double experts, const PassTimes& first);
   // Of `parameters` elements, of which `experts` are among the ranks that share these.
   double over_shards(const spec::Strategy& strategy, cost::MessageKind kind, double parameters, double experts,
                      double bytes_of_element) const;
@@ -143,6 +144,7 @@ class Evaluator {
   std::map<std::tuple<int64_t, int64_t, int>, std::vector<int64_t>> stage_layers_;
   std::vector<int64_t> explicit_layers_;
   std::map<std::tuple<int64_t, int64_t, int>, schedule::Schedule> small_vees_;
+  std::map<std::tuple<int64_t, int64_t, int, int64_t, int64_t>, Waiting> small_waitings_;
 };
 
 }  // namespace ridgeline::simulate

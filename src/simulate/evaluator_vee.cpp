@@ -14,6 +14,7 @@ namespace ridgeline::simulate {
 namespace {
 
 constexpr int64_t played_stages = 4;
+constexpr double ratio_step = 0.005;
 
 double to_double(int64_t value) { return static_cast<double>(value); }
 
@@ -53,28 +54,45 @@ const schedule::Schedule& Evaluator::small_vee(int64_t stages, int64_t micro_bat
   return small_vees_.emplace(key, schedule::make_schedule(strategy, work)).first->second;
 }
 
+// Waiting is in proportion to the times, so it is kept for a forward of one second, by the ratios of the other times to
+// the forward's in steps of half a per cent: what is kept does not depend on which strategy asked first.
+Evaluator::Waiting Evaluator::small_waiting(int64_t stages, int64_t micro_batches, spec::Recompute recompute,
+                                            const PassTimes& slowest) {
+  const double forward = slowest.forward();
+  const auto step = [&](double seconds) {
+    return std::llround(std::log(std::max(seconds / forward, 1e-3)) / ratio_step);
+  };
+  const int64_t backward = step(slowest.backward()), weight = step(slowest.backward_weight);
+  const auto key = std::make_tuple(stages, micro_batches, static_cast<int>(recompute), backward, weight);
+  auto found = small_waitings_.find(key);
+  if (found == small_waitings_.end()) {
+    const auto ratio = [](int64_t steps) { return std::exp(ratio_step * to_double(steps)); };
+    const ChunkDurations chunk{0.5, ratio(backward) / 2, std::min(ratio(weight), ratio(backward)) / 2};
+    const double message = 0.02 * (chunk.forward + chunk.backward);
+    const schedule::Schedule& schedule = small_vee(stages, micro_batches, recompute);
+    const double alone = played_waiting(schedule, chunk, 0);
+    const double sent = (played_waiting(schedule, chunk, message) - alone) / message;
+    found = small_waitings_.emplace(key, Waiting{alone, sent}).first;
+  }
+  return {found->second.seconds * forward, found->second.messages};
+}
+
 Evaluator::Waiting Evaluator::vee_waiting(const spec::Strategy& strategy, const PassTimes& slowest) {
   const int64_t stages = std::min(strategy.pipeline, played_stages), micro_batches = strategy.micro_batches();
   const double scale = to_double(strategy.pipeline - 1) / to_double(stages - 1);
-  const ChunkDurations chunk{slowest.forward() / 2, slowest.backward() / 2, slowest.backward_weight / 2};
-  const double message = 0.02 * (chunk.forward + chunk.backward);
-  const auto waiting = [&](int64_t count, double message_seconds) {
-    return played_waiting(small_vee(stages, count, strategy.recompute), chunk, message_seconds);
-  };
+  const auto waiting = [&](int64_t count) { return small_waiting(stages, count, strategy.recompute, slowest); };
   if (micro_batches <= 2 * strategy.pipeline) {
     const double in_small = to_double(micro_batches) * to_double(stages) / to_double(strategy.pipeline);
-    const int64_t count = std::max<int64_t>(1, std::llround(in_small));
-    const double alone = waiting(count, 0);
-    return {scale * alone, scale * (waiting(count, message) - alone) / message};
+    const Waiting small = waiting(std::max<int64_t>(1, std::llround(in_small)));
+    return {scale * small.seconds, scale * small.messages};
   }
   // Two sizes tell what grows with the micro-batches.
-  const double few = waiting(2 * stages, 0), more = waiting(4 * stages, 0);
-  const double few_sent = waiting(2 * stages, message), more_sent = waiting(4 * stages, message);
+  const Waiting few = waiting(2 * stages), more = waiting(4 * stages);
   const auto carried_over = [&](double at_few, double at_more) {
     const double growth = (at_more - at_few) / to_double(2 * stages);
     return scale * (at_few - growth * to_double(2 * stages)) + growth * to_double(micro_batches);
   };
-  return {carried_over(few, more), carried_over(few_sent - few, more_sent - more) / message};
+  return {carried_over(few.seconds, more.seconds), carried_over(few.messages, more.messages)};
 }
 
 }  // namespace ridgeline::simulate

@@ -49,10 +49,14 @@ double kernel_seconds(const spec::Machine& machine, spec::Precision compute, con
     case cost::KernelKind::product: {
       const double batch = static_cast<double>(kernel.batch), m = static_cast<double>(kernel.m),
                    n = static_cast<double>(kernel.n), k = static_cast<double>(kernel.k);
+      // Products in 8 bits have a peak and an efficiency of their own; how they depend on the shape is the same.
+      const double rate = kernel.in_fp8 ? machine.device.peak_fp8_tflops * 1e12 * stack.fp8_product_efficiency /
+                                              stack.product_efficiency
+                                        : peak;
       arithmetic = 2 * batch * m * n * k /
-                   (peak * product_efficiency(machine, kernel.batch, kernel.m, kernel.n, kernel.k)) *
+                   (rate * product_efficiency(machine, kernel.batch, kernel.m, kernel.n, kernel.k)) *
                    product_factor(machine.shapes, kernel.batch, kernel.m, kernel.n, kernel.k);
-      bytes += batch * (m * k + k * n + m * n) * element;
+      bytes += batch * ((m * k + k * n) * (kernel.in_fp8 ? 1 : element) + m * n * element);
       break;
     }
     case cost::KernelKind::attention:

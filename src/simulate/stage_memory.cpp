@@ -96,6 +96,12 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
     const double widest = std::max(gate * mlp, to_double(local.query_width + 2 * local.key_width));
     saved.transient = rows * element() * (3 * hidden + 2 * widest) + context_buffers(strategy);
   }
+  if (recipe_.keeps_weight_gradients) {
+    const cost::LocalShares& local = shares(strategy.tensor);
+    const double matrix = to_double(local.mlp_width + local.expert_width) * hidden;
+    saved.transient += matrix * (model_.gated_mlp ? 2 : 1) * 4 + matrix * 2;
+    if (strategy.sequence_parallel) saved.transient += 4 * rows * hidden * element();
+  }
   for (const cost::SavedTensor& tensor : cost::deferred_tensors(model_, strategy, spec::layer_unit(0))) {
     saved.deferred += to_double(cost::local_bytes(tensor, strategy, compute_, 0));
   }
@@ -228,7 +234,12 @@ StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, in
   StageMemory memory = statics(strategy, count, experts(strategy, layers));
   memory.activations = activations(strategy, stage, layers);
   memory.buffers = saved(strategy).transient + sharding_buffers(strategy, layers, first, last);
-  if (last) memory.buffers += logits_buffers(strategy);
+  if (recipe_.keeps_weight_gradients) {
+    // The head's gradient waits where the same stage goes on into its layers with every micro-batch in flight.
+    if (first && last) memory.buffers += (shares(strategy.tensor).head + shares(strategy.tensor).tied) * 2;
+  } else if (last) {
+    memory.buffers += logits_buffers(strategy);
+  }
   const double allocated = memory.total(), reserve = this->reserve(strategy);
   memory.buffers += reserve;
   memory.low = memory.total() + allocated * machine_.reserve.slack_low;

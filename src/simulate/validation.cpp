@@ -70,6 +70,14 @@ Accuracy accuracy_with_order(const std::string& source, int64_t rows, const Grou
   for (const ValidatedRun* run : predicted) errors.push_back(run->error());
   Accuracy accuracy = accuracy_of(source, rows, errors);
   if (!predicted.empty()) order(accuracy, predicted);
+  std::vector<double> memory;
+  for (const ValidatedRun* run : predicted) {
+    if (run->run.peak_bytes > 0) memory.push_back(run->memory_error());
+  }
+  if (memory.empty()) return accuracy;
+  const Accuracy of_memory = accuracy_of(source, rows, memory);
+  accuracy.memory_mean_error = of_memory.mean_error;
+  accuracy.memory_mean_absolute_error = of_memory.mean_absolute_error;
   return accuracy;
 }
 
@@ -78,9 +86,17 @@ class Evaluators {
  public:
   Evaluator& of(const MeasuredRun& run, const spec::Machine& machine) {
     const spec::ModelSpec& model = run.model;
-    const std::array<int64_t, 10> shape = {model.layers,  model.hidden,      model.heads,     model.sequence,
-                                           model.vocabulary, model.ffn(),    model.key_heads(), model.gated_mlp,
-                                           model.embedding_norm, run.knows_attention ? 1 + run.fused_attention : 0};
+    const std::array<int64_t, 11> shape = {model.layers,
+                                           model.hidden,
+                                           model.heads,
+                                           model.sequence,
+                                           model.vocabulary,
+                                           model.ffn(),
+                                           model.key_heads(),
+                                           model.gated_mlp,
+                                           model.embedding_norm,
+                                           run.knows_attention ? 1 + run.fused_attention : 0,
+                                           run.fp8};
     const Key key{machine.name, shape, model.dropout, run.compute};
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
@@ -88,12 +104,20 @@ class Evaluators {
   }
 
  private:
-  using Key = std::tuple<std::string, std::array<int64_t, 10>, double, spec::Precision>;
+  using Key = std::tuple<std::string, std::array<int64_t, 11>, double, spec::Precision>;
   std::map<Key, Evaluator> known_;
 };
 
-Prediction predict(Evaluator& evaluator, const MeasuredRun& run) {
-  return evaluator.predict(cost::with_stages(run.strategy, run.model, evaluator.recipe()));
+ValidatedRun validated(Evaluators& evaluators, const MeasuredRun& run, const spec::Machine& machine) {
+  ValidatedRun result{run, std::nullopt};
+  result.run.why_not = why_not(run, machine);
+  if (!result.run.why_not.empty()) return result;
+  result.run.machine = machine.name;
+  Evaluator& evaluator = evaluators.of(run, machine);
+  result.prediction = evaluator.predict(cost::with_stages(run.strategy, run.model, evaluator.recipe()));
+  const double reserve = run.peak_has_reserve ? 0 : evaluator.memory().reserve(run.strategy);
+  result.predicted_peak = result.prediction->memory.total() - reserve;
+  return result;
 }
 
 }  // namespace
@@ -121,15 +145,16 @@ std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, co
   Evaluators evaluators;
   std::vector<ValidatedRun> result;
   for (const MeasuredRun& run : runs) {
-    ValidatedRun validated{run, std::nullopt};
     const std::string& name = machine.empty() ? run.machine : machine;
-    if (run.why_not.empty() && name.empty()) validated.run.why_not = "no machine file for this system (use --machine)";
-    if (validated.run.why_not.empty()) {
-      auto found = machines.find(name);
-      if (found == machines.end()) found = machines.emplace(name, spec::load_machine(name)).first;
-      validated.prediction = predict(evaluators.of(run, found->second), run);
+    if (name.empty() || !run.why_not.empty()) {
+      result.push_back({run, std::nullopt});
+      std::string& why_not = result.back().run.why_not;
+      if (why_not.empty()) why_not = "no machine file for this system (use --machine)";
+      continue;
     }
-    result.push_back(std::move(validated));
+    auto found = machines.find(name);
+    if (found == machines.end()) found = machines.emplace(name, spec::load_machine(name)).first;
+    result.push_back(validated(evaluators, run, found->second));
   }
   return result;
 }
@@ -137,10 +162,7 @@ std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, co
 std::vector<ValidatedRun> validate_runs(const std::vector<MeasuredRun>& runs, const spec::Machine& machine) {
   Evaluators evaluators;
   std::vector<ValidatedRun> result;
-  for (const MeasuredRun& run : runs) {
-    result.push_back({run, std::nullopt});
-    if (run.why_not.empty()) result.back().prediction = predict(evaluators.of(run, machine), run);
-  }
+  for (const MeasuredRun& run : runs) result.push_back(validated(evaluators, run, machine));
   return result;
 }
 

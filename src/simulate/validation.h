@@ -16,7 +16,9 @@ namespace ridgeline::simulate {
 struct ValidatedRun {
   MeasuredRun run;
   std::optional<Prediction> prediction;  // none where run.why_not says why
+  double predicted_peak = 0;             // bytes, to hold against run.peak_bytes
   double error() const { return prediction->step_seconds / run.step_seconds - 1; }
+  double memory_error() const { return predicted_peak / run.peak_bytes - 1; }
 };
 
 struct Accuracy {
@@ -28,6 +30,8 @@ struct Accuracy {
   double p95_absolute_error = 0;
   std::optional<double> kendall_tau;  // none without a group of four
   std::optional<double> regret;
+  std::optional<double> memory_mean_error;  // of the peaks of memory, where rows have them
+  std::optional<double> memory_mean_absolute_error;
 };
 
 // The account of `rows` of a source of which `errors` were predicted, without order and regret.

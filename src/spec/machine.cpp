@@ -36,6 +36,8 @@ void bind_hardware(Schema& schema, Machine& machine) {
   schema.key("device.peak_bf16_tflops", device.peak_bf16_tflops, "dense peak, TFLOP/s", tflops);
   schema.key("device.peak_fp16_tflops", device.peak_fp16_tflops, "dense peak, TFLOP/s", tflops);
   schema.key("device.peak_fp32_tflops", device.peak_fp32_tflops, "peak of fp32 products, TFLOP/s", tflops);
+  schema.key("device.peak_fp8_tflops", device.peak_fp8_tflops, "dense peak of 8 bits, TFLOP/s; 0: none",
+             between(0, 1e6));
   schema.key("device.compute_units", device.compute_units, "units that share a product's tiles", between(1, 1e5));
   schema.key("device.power_w", device.power_w, "board limit, W", between(0, 1e5));
 
@@ -60,9 +62,10 @@ void bind_software(Schema& schema, Machine& machine) {
   const Interval microseconds = between(0, 1e5);
   schema.table("stack", "What programs reach");
   schema.key("stack.name", stack.name, "versions of what was measured");
-  schema.choice("stack.program", stack.program, {"ridgeline", "megatron", "deepspeed", "deepspeed-bf16"},
+  schema.choice("stack.program", stack.program, {"ridgeline", "megatron", "megatron-core", "nemo", "deepspeed", "deepspeed-bf16"},
                 "whose way of running a step was measured");
   schema.key("stack.product_efficiency", stack.product_efficiency, "large matrix products, share of peak", share);
+  schema.key("stack.fp8_product_efficiency", stack.fp8_product_efficiency, "the same of products in 8 bits", share);
   schema.key("stack.product_half_depth", stack.product_half_depth, "inner size of half efficiency", between(0, 1e5));
   schema.key("stack.product_half_tokens", stack.product_half_tokens, "outer size of half efficiency", between(0, 1e5));
   schema.key("stack.attention_efficiency", stack.attention_efficiency, "fused attention forward, share of peak", share);

@@ -25,6 +25,7 @@ struct DeviceFacts {  // [device]: one device as software sees it (a GCD, a tile
   double peak_bf16_tflops = 0;  // dense
   double peak_fp16_tflops = 0;
   double peak_fp32_tflops = 0;  // as matrix products of fp32 tensors run by default
+  double peak_fp8_tflops = 0;   // 0: the device has no matrix units for 8 bits
   int64_t compute_units = 1;    // that share the tiles of a matrix product
   double power_w = 0;           // board limit
 };
@@ -43,6 +44,7 @@ struct StackFacts {  // [stack]: what programs reach
   std::string name;
   std::string program = "ridgeline";  // whose way of running a step was measured (cost/recipe.h)
   double product_efficiency = 0.7;    // share of the peak that large matrix products reach
+  double fp8_product_efficiency = 0.6;  // the same of products in 8 bits and their peak
   double product_half_depth = 200;    // inner size at which a product reaches half of that
   double product_half_tokens = 0;     // rows or columns (the smaller) at which it reaches half of that
   double attention_efficiency = 0.4;  // of fused attention's forward, share of the peak

@@ -44,7 +44,8 @@ void bind_objective(Schema& schema, ObjectiveSpec& objective) {
   schema.words("objective.energy_counters", objective.energy_counters,
                "files that each hold a growing number of joules (microjoules where the name ends in _uj), of this machine's "
                "devices; empty: Cray's node counter, else RAPL's packages");
-  schema.choice("objective.program", objective.program, {"", "ridgeline", "megatron", "deepspeed", "deepspeed-bf16"},
+  schema.choice("objective.program", objective.program,
+                {"", "ridgeline", "megatron", "megatron-core", "nemo", "deepspeed", "deepspeed-bf16"},
                 "whose way of running a step the simulator assumes; empty: the machine's for replay, else ridgeline");
 }
 

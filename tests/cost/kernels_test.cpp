@@ -136,5 +136,21 @@ TEST(Recipe, StagesAsTheProgramFillsThem) {
   EXPECT_THROW(recipe("megatorn"), InputError);
 }
 
+TEST_F(Kernels, EightBitsChangeProductsOfTheLayersWeightsAlone) {
+  Recipe eight = recipe("megatron");  // its attention is products too
+  eight.fp8_products = true;
+  const UnitWork plain = layer(strategy(1, spec::Recompute::none), recipe("megatron"));
+  const UnitWork work = layer(strategy(1, spec::Recompute::none), eight);
+  int64_t in_fp8 = 0;
+  for (const Kernel& kernel : work.forward.kernels) in_fp8 += kernel.in_fp8;
+  EXPECT_EQ(in_fp8, 4);  // query, key and value; output; both of the MLP
+  EXPECT_EQ(work.forward.kernels.size(), plain.forward.kernels.size() + 4);  // a cast before each
+  EXPECT_EQ(work.backward.kernels.size(), plain.backward.kernels.size() + 4);
+  EXPECT_DOUBLE_EQ(flops(work.forward.kernels), flops(plain.forward.kernels));
+  const UnitWork head = unit_kernels(model_, strategy(1, spec::Recompute::none), local_shares(model_, 1),
+                                     spec::Precision::bf16, eight, spec::head_unit(model_));
+  for (const Kernel& kernel : head.forward.kernels) EXPECT_FALSE(kernel.in_fp8);
+}
+
 }  // namespace
 }  // namespace ridgeline::cost

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "simulate/measured_scaling.h"
 #include "simulate/validation.h"
 
 namespace ridgeline::simulate {
@@ -53,10 +54,49 @@ TEST(Measured, SelenesTable) {
   EXPECT_THAT(runs[1].why_not, HasSubstr("step time"));
 }
 
+TEST(Measured, SimuMaxsTable) {
+  const auto runs = measured_runs(parse_table("case,real_ms,real_alloc_GiB\n"
+                                              "llama3_70b_l12_tp4_pp1_dp2_mbc4_cef,400,39\n"
+                                              "llama3_405b_l4_tp1_cp8_pp1_dp1_seq32768_mbc4_cef,2000,139\n"
+                                              "deepseekv2_tp1_ep4_pp2_dp4_l4_mbc4_cef,282,44\n",
+                                              "b.csv"));
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0].why_not, "");
+  EXPECT_EQ(runs[0].model.layers, 12);
+  EXPECT_EQ(runs[0].model.hidden, 8192);
+  EXPECT_EQ(runs[0].model.key_heads(), 8);
+  EXPECT_EQ(runs[0].model.sequence, 4096);
+  EXPECT_EQ(runs[0].devices, 8);
+  EXPECT_EQ(runs[0].strategy.global_batch, 8);
+  EXPECT_TRUE(runs[0].strategy.sequence_parallel);
+  EXPECT_DOUBLE_EQ(runs[0].step_seconds, 0.4);
+  EXPECT_DOUBLE_EQ(runs[0].peak_bytes, 39.0 * (1 << 30));
+  EXPECT_THAT(runs[1].why_not, HasSubstr("context"));
+  EXPECT_EQ(runs[1].model.sequence, 32768);
+  EXPECT_THAT(runs[2].why_not, HasSubstr("latent attention"));
+}
+
+TEST(Measured, SailorsTable) {
+  const auto runs = measured_runs(parse_table("model,gpus,gbs,mbs,dp,pp,tp,iter_s,peak_mem_bytes\n"
+                                              "OPT-350,64,1024,8,4,4,4,2.7,25140658176\n"
+                                              "BLOOM,8,8,1,1,2,4,1,1\n",
+                                              "s.csv"));
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].why_not, "");
+  EXPECT_EQ(runs[0].strategy.data, 4);
+  EXPECT_EQ(runs[0].strategy.micro_batch, 8);
+  EXPECT_TRUE(runs[0].peak_has_reserve);
+  EXPECT_THAT(runs[1].why_not, HasSubstr("'BLOOM'"));
+  const Accuracy all = accuracies(validate_runs(runs, "alps")).back();
+  EXPECT_EQ(all.predicted, 1);
+  EXPECT_TRUE(all.memory_mean_absolute_error.has_value());
+}
+
 // The columns of validation/throughput.csv, changed one by one.
 class Published : public testing::Test {
  protected:
-  MeasuredRun read(const std::map<std::string, std::string>& changes, const std::vector<std::string>& without = {}) {
+  MeasuredRun read(const std::map<std::string, std::string>& changes, const std::vector<std::string>& without = {},
+                   const MeasuredOptions& options = {}) {
     std::map<std::string, std::string> cells = {
         {"source", "test"},      {"system", "Frontier"},   {"machine", "lumi"},   {"gpu", "MI250X"},
         {"gpu_count", "16"},     {"precision", "bf16"},    {"model", "M"},        {"layers", "8"},
@@ -72,7 +112,7 @@ class Published : public testing::Test {
       header += (header.empty() ? "" : ",") + column;
       row += (row.empty() ? "" : ",") + text;
     }
-    return measured_runs(parse_table(header + "\n" + row + "\n", "runs.csv")).at(0);
+    return measured_runs(parse_table(header + "\n" + row + "\n", "runs.csv"), options).at(0);
   }
 };
 
@@ -117,7 +157,100 @@ TEST_F(Published, ARowWithoutATimeIsNotPredicted) {
   }
 }
 
+TEST_F(Published, AnUnknownSystemIsKnownByItsDevice) {
+  const auto machine = [&](const char* device) {
+    return read({{"system", "somewhere"}, {"gpu", device}}, {"machine"});
+  };
+  EXPECT_EQ(machine("GH200").machine, "alps");
+  EXPECT_EQ(machine("GB200").machine, "gb200-nvl72");
+  EXPECT_EQ(machine("NVIDIA H200 141GB").machine, "h200");
+  EXPECT_EQ(machine("H100-SXM-80GB").machine, "dgx-h100");
+  EXPECT_EQ(machine("H100-SXM-80GB").assumed, "machine = dgx-h100 (by the device's name)");
+  EXPECT_EQ(machine("TPU v5p").machine, "");
+  EXPECT_EQ(accuracies(validate_runs({machine("TPU v5p")}, "")).back().predicted, 0);
+}
+
+TEST_F(Published, EveryMachineOfASystemIsShipped) {
+  for (const char* source : {"llm-foundry", "nanotron", "nanotron/old_bench", "torchtitan", "NeMo", "AuroraGPT", "MLPerf"}) {
+    for (const char* device : {"A100-SXM-80GB", "A100-SXM-40GB", "H100-SXM-80GB", "H200", "B200", "GB200", "MI300X"}) {
+      const MeasuredRun run = read({{"source", source}, {"system", ""}, {"gpu", device}}, {"machine"});
+      ASSERT_NE(run.machine, "");
+      EXPECT_NO_THROW(spec::load_machine(run.machine));
+    }
+  }
+}
+
+TEST_F(Published, LlamasHaveAGateWhateverTheirWidth) {
+  EXPECT_TRUE(read({{"model", "Llama2-7B"}, {"ffn_hidden", "2752"}}, {"gated_mlp"}).model.gated_mlp);
+  EXPECT_FALSE(read({{"model", "GPT3-5B"}}, {"gated_mlp"}).model.gated_mlp);
+}
+
+TEST_F(Published, ARateIsTakenWhereItsConventionIsKnown) {
+  const std::map<std::string, std::string> row = {{"iteration_s", ""}, {"tflops_per_gpu", "50"}, {"notes", ""}};
+  auto changed = row;
+  EXPECT_THAT(read(changed).why_not, HasSubstr("which FLOPs"));
+  changed["notes"] = "hardware FLOP/s";
+  const MeasuredRun hardware = read(changed);
+  EXPECT_EQ(hardware.why_not, "");
+  changed["notes"] = "model FLOP/s (MFU)";
+  const MeasuredRun model = read(changed);
+  EXPECT_GT(hardware.step_seconds, 1.2 * model.step_seconds);  // the layers' recomputation is a third more
+  EXPECT_LT(hardware.step_seconds, 1.34 * model.step_seconds);
+  changed["recompute"] = "none";
+  changed["notes"] = "";
+  EXPECT_DOUBLE_EQ(read(changed).step_seconds, model.step_seconds);
+  EXPECT_THAT(read(changed).assumed, HasSubstr("tflops_per_gpu"));
+}
+
+TEST_F(Published, AnUnknownRecomputationIsTakenWhenTold) {
+  MeasuredOptions options;
+  options.unknown_recompute = spec::Recompute::selective;
+  const MeasuredRun run = read({{"recompute", ""}}, {}, options);
+  EXPECT_EQ(run.why_not, "");
+  EXPECT_EQ(run.strategy.recompute, spec::Recompute::selective);
+  EXPECT_EQ(run.assumed, "recompute = selective");
+  EXPECT_EQ(read({{"recompute", "none"}}, {}, options).strategy.recompute, spec::Recompute::none);
+}
+
+TEST_F(Published, EightBitsNeedUnitsForThem) {
+  const auto seconds = [&](const char* precision, const char* machine) -> double {
+    const auto runs = validate_runs({read({{"precision", precision}, {"hidden", "8192"}, {"heads", "64"}})}, machine);
+    return runs[0].prediction ? runs[0].prediction->step_seconds : 0;
+  };
+  const double wide = seconds("bf16", "dgx-h100"), narrow = seconds("fp8 (TE)", "dgx-h100");
+  EXPECT_LT(narrow, 0.9 * wide);
+  EXPECT_GT(narrow, 0.4 * wide);
+  const auto refused = validate_runs({read({{"precision", "fp8"}})}, "selene");
+  EXPECT_THAT(refused[0].run.why_not, HasSubstr("peak_fp8_tflops"));
+  EXPECT_THAT(read({{"precision", "nvfp4"}}).why_not, HasSubstr("not modelled"));
+}
+
 TEST_F(Published, ShardedGradientsArePredicted) { EXPECT_EQ(read({{"zero_stage", "2"}}).strategy.zero_stage, 2); }
+
+constexpr const char* kScalingHeader =
+    "source,machine,model,layers,hidden,heads,seq_len,vocab,tp,pp,micro_batch,zero_stage,recompute,base_gpu_count,"
+    "base_batch,gpu_count,global_batch,efficiency\n";
+
+TEST(MeasuredScaling, WeakScalingLosesLittleAndStrongItsBubble) {
+  const auto rows = validate_scaling(parse_table(std::string(kScalingHeader) +
+                                                     "s,frontier,M,16,8192,64,2048,50304,8,4,1,1,full,32,64,256,512,0.9\n"
+                                                     "s,frontier,M,16,8192,64,2048,50304,8,4,1,1,full,32,64,256,64,0.9\n"
+                                                     "s,frontier,M,16,8192,64,2048,50304,3,4,1,1,full,32,64,256,64,0.9\n"
+                                                     "s,frontier,M,16,8192,64,2048,50304,8,4,1,1,full,32,64,256,64,\n",
+                                                 "scaling.csv"),
+                                     "");
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_GT(rows[0].predicted, 0.85);
+  EXPECT_LE(rows[0].predicted, 1.0);
+  // 64 micro-batches become 8 a replica: of four stages' bubble alone (8 / 11) / (64 / 67) is left.
+  EXPECT_LT(rows[1].predicted, 0.762);
+  EXPECT_GT(rows[1].predicted, 0.5);
+  EXPECT_THAT(rows[2].why_not, HasSubstr("tensor = 3"));
+  EXPECT_THAT(rows[3].why_not, HasSubstr("efficiency"));
+  const Accuracy all = accuracies(rows).back();
+  EXPECT_EQ(all.rows, 4);
+  EXPECT_EQ(all.predicted, 2);
+}
 
 }  // namespace
 }  // namespace ridgeline::simulate

@@ -53,6 +53,8 @@ TEST_F(Machines, PeaksAreThoseOfTheDeviceTable) {
 
 TEST_F(Machines, FitsOfRecordedRunsSaySo) {
   for (const char* name : {"frontier-neox", "aurora-torchtitan", "a100-foundry", "a100-foundry-40", "h100-foundry",
+                           "a100-nemo", "alps-sailor", "b200-megatron", "b200-nemo", "gb200-nemo", "h100-nanotron",
+                           "h100-nanotron-2024", "h100-nemo", "h100-torchtitan",
                            "a100-vtrain", "jean-zay-a100"}) {
     EXPECT_EQ(load_machine(name).purpose, Purpose::curve_fit) << name;
   }
