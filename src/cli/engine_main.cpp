@@ -19,7 +19,7 @@ int run_train(const TrainArguments& arguments) {
   spdlog::info("{}", launch::describe(environment));
   if (!environment.note.empty()) spdlog::warn("{}", environment.note);
   for (const std::string& line : config.overrides) spdlog::info("{}", line);
-  return train::train_command(config.spec, environment);
+  return train::train_command(config.spec, environment, arguments.machine);
 }
 
 int run(int argc, char** argv) {

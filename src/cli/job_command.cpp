@@ -36,8 +36,8 @@ double job_seconds(const Arguments& arguments, const spec::Machine& machine, int
   if (arguments.walltime.empty()) return 3600 * longest.value_or(kUsualHours);
   const double asked = project::parse_seconds(arguments.walltime, "--walltime");
   if (longest && asked > 3600 * *longest) {
-    throw InputError("--walltime {}: {} runs jobs of {} nodes for {} h at most", arguments.walltime, machine.name, nodes,
-                     *longest);
+    throw InputError("--walltime {}: {} runs jobs of {} nodes for {} h at most", arguments.walltime, machine.name,
+                     nodes, *longest);
   }
   return asked;
 }
@@ -75,6 +75,7 @@ int write_job(const Arguments& arguments) {
   order.program = arguments.program.empty() ? own_path() : arguments.program;
   order.config = arguments.config;
   order.sets = arguments.sets;
+  order.machine = arguments.machine.machine;
   order.run = train.training.run;
   order.name = arguments.name.empty() ? std::filesystem::path(arguments.config).stem().string() : arguments.name;
   order.account = arguments.account;
@@ -86,8 +87,9 @@ int write_job(const Arguments& arguments) {
   order.lead_seconds = project::lead_seconds(step, project::save_seconds(train.model, machine.operation, nodes));
   const std::string script = project::job_script(order, machine);
   if (train.checkpoint.every == 0) {
-    spdlog::warn("checkpoint.every = 0: a failure loses all since the job's start; `ridgeline project` says how often to "
-                 "save");
+    spdlog::warn(
+        "checkpoint.every = 0: a failure loses all since the job's start; `ridgeline project` says how often to "
+        "save");
   }
   if (arguments.write.empty()) {
     fmt::print("{}", script);
@@ -107,7 +109,8 @@ void add_job_command(CLI::App& program, int& exit_code) {
   add_set_option(*command, arguments->sets, "the file");
   arguments->machine.add_to(*command);
   command->add_option("--walltime", arguments->walltime, "of a job: 12h; else the site's longest for so many nodes");
-  command->add_option("--spare-nodes", arguments->spare_nodes, "allocated beside: a node that dies does not end the job")
+  command
+      ->add_option("--spare-nodes", arguments->spare_nodes, "allocated beside: a node that dies does not end the job")
       ->check(CLI::Range(int64_t{0}, int64_t{100'000}));
   command->add_option("--account", arguments->account, "that pays");
   command->add_option("--name", arguments->name, "of the job; else the config's");

@@ -105,8 +105,8 @@ ProjectQuestion question_of(const ProjectArguments& arguments) {
     if (of_config || !is_config(path)) continue;
     throw InputError("{}: a config beside other inputs: expected either one config or recorded runs", path);
   }
-  project::StepModel steps = of_config ? predicted_steps(arguments, machine, devices)
-                                       : recorded_steps(arguments, machine, conditions);
+  project::StepModel steps =
+      of_config ? predicted_steps(arguments, machine, devices) : recorded_steps(arguments, machine, conditions);
   conditions.devices = devices > 0 ? devices : steps.devices();
   if (machine) {
     conditions.devices_per_node = machine->devices_per_node;

@@ -25,8 +25,8 @@ int project_training(const ProjectArguments& arguments) {
   if (!arguments.deadline.empty()) {
     if (!can_move) throw InputError("--deadline: other numbers of nodes need a prediction; add --machine");
     answer.deadline_days = project::parse_seconds(arguments.deadline, "--deadline") / 86400;
-    answer.fewest = project::fewest_nodes(question.steps, question.conditions, most_nodes, *answer.deadline_days,
-                                          arguments.surely);
+    answer.fewest =
+        project::fewest_nodes(question.steps, question.conditions, most_nodes, *answer.deadline_days, arguments.surely);
   }
   if (arguments.budget > 0) {
     answer.budget = arguments.budget;

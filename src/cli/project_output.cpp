@@ -12,6 +12,8 @@ using project::Projection;
 using project::Range;
 using project::Spent;
 
+constexpr double kFewDays = 3;  // less reads better in hours and minutes
+
 json to_json(const Range& range) { return {{"low", range.low}, {"middle", range.middle}, {"high", range.high}}; }
 json to_json(const std::optional<Range>& range) { return range ? to_json(*range) : json(); }
 
@@ -41,22 +43,14 @@ json option_json(const project::Option& option) {
 }
 
 json measured_json(const project::StepTime& time) {
-  return {{"steps", time.steps},
-          {"warm_up", time.warm_up},
-          {"median_seconds", time.median},
-          {"slow_share", time.slow_share},
-          {"slow_seconds", time.slow_seconds},
-          {"drift", time.drift},
-          {"drifts", time.drifts},
-          {"correlated_steps", time.batch},
-          {"run_variation", time.run_variation}};
+  return {{"steps", time.steps},           {"warm_up", time.warm_up},           {"median_seconds", time.median},
+          {"slow_share", time.slow_share}, {"slow_seconds", time.slow_seconds}, {"drift", time.drift},
+          {"drifts", time.drifts},         {"correlated_steps", time.batch},    {"run_variation", time.run_variation}};
 }
-
-std::string hours(double seconds) { return fmt::format("{:.1f} h", seconds / 3600); }
 
 void print_part(const char* name, double seconds, double whole, const std::string& note) {
   if (seconds <= 0) return;
-  fmt::print("  {:12} {:>12} {:6.2f} %  {}\n", name, hours(seconds), 100 * seconds / whole, note);
+  fmt::print("  {:12} {:>12} {:6.2f} %  {}\n", name, format_duration(seconds), 100 * seconds / whole, note);
 }
 
 std::string number(double value) {
@@ -98,7 +92,7 @@ void print_parts(const Projection& projection) {
   const double steps = spent.work - projection.evaluation_seconds - projection.pause_seconds;
   fmt::print("\nWhere the time goes, on average:\n");
   print_part("steps", steps, whole,
-             projection.ramp_seconds > 0 ? hours(projection.ramp_seconds) + " of it the batch's ramp" : "");
+             projection.ramp_seconds > 0 ? format_duration(projection.ramp_seconds) + " of it the batch's ramp" : "");
   print_part("pauses", projection.pause_seconds, whole, "between steps");
   print_part("evaluation", projection.evaluation_seconds, whole, "");
   print_part("checkpoints", spent.saves, whole,
@@ -107,9 +101,9 @@ void print_parts(const Projection& projection) {
                          format_duration(projection.interval_seconds)));
   print_part("starts", spent.starts, whole, fmt::format("{:.0f} jobs", spent.jobs));
   print_part("restarts", spent.restarts, whole,
-             projection.mtbf_seconds ? fmt::format("{:.1f} failures, one in {}", spent.failures,
-                                                   format_duration(*projection.mtbf_seconds))
-                                     : "");
+             projection.mtbf_seconds
+                 ? fmt::format("{:.1f} failures, one in {}", spent.failures, format_duration(*projection.mtbf_seconds))
+                 : "");
   print_part("lost work", spent.lost, whole, "since the last checkpoint before a failure");
   print_part("job ends", spent.idle, whole, "too short to do anything");
   print_part("queue", spent.waits, whole, "");
@@ -154,7 +148,13 @@ void print_text(const ProjectQuestion& question, const ProjectAnswer& answer) {
              question.machine ? fmt::format(" = {} nodes of {}", projection.nodes, question.machine->name) : "");
   print_steps(question, projection);
   fmt::print("\n  {:14} {:>12} {:>12} {:>12}\n", "", "low", "likely", "high");
-  print_range("days", projection.days);
+  const Range& days = projection.days;
+  if (days.high >= kFewDays) {
+    print_range("days", days);
+  } else {
+    fmt::print("  {:14} {:>12} {:>12} {:>12}\n", "time", format_duration(86400 * days.low),
+               format_duration(86400 * days.middle), format_duration(86400 * days.high));
+  }
   print_range("device-hours", projection.device_hours);
   if (question.machine) print_range("node-hours", projection.node_hours);
   print_range("energy, MWh", projection.energy_mwh);

@@ -10,6 +10,7 @@
 #include "cli/set_option.h"
 #include "core/error.h"
 #include "launch/environment.h"
+#include "spec/machine.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -40,10 +41,13 @@ void add_train_arguments(CLI::App& command, TrainArguments& arguments) {
       "--profile-steps",
       [&arguments](const std::string& steps) { arguments.sets.push_back("training.profile_steps=" + steps); },
       "FIRST:LAST, write a trace of these steps, which Perfetto opens, to the run folder");
+  command.add_option("--machine", arguments.machine,
+                     "machine whose prediction the steps are compared with; a run that departs from it says so");
 }
 
 spec::TrainConfig load(const TrainArguments& arguments, int ranks) {
   spec::TrainConfig config = spec::load_train_spec(arguments.config, arguments.sets);
+  if (!arguments.machine.empty()) spec::load_machine(arguments.machine);  // a wrong name is found before ranks start
   config.sources.located([&] {
     spec::require_trainable(config.spec.model);
     spec::derive_data(config.spec.strategy, config.spec.model, ranks);
@@ -65,6 +69,7 @@ void check_data(const spec::DataSpec& data) {
 std::vector<std::string> engine_words(const TrainArguments& arguments) {
   std::vector<std::string> words = {"train"};
   for (const std::string& assignment : arguments.sets) words.push_back("--set=" + assignment);
+  if (!arguments.machine.empty()) words.push_back("--machine=" + arguments.machine);
   words.insert(words.end(), {"--", arguments.config});
   return words;
 }

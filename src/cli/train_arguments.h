@@ -12,6 +12,7 @@ namespace ridgeline::cli {
 struct TrainArguments {
   std::string config;
   std::vector<std::string> sets;  // "key=value"
+  std::string machine;            // that predicts the step; empty: none
 };
 
 void add_train_arguments(CLI::App& command, TrainArguments& arguments);

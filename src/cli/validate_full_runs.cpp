@@ -20,17 +20,24 @@ json number(const std::optional<double>& value) { return value ? json(*value) : 
 json range(const project::Range& value) { return {{"low", value.low}, {"middle", value.middle}, {"high", value.high}}; }
 
 json row_json(const FullRun& run) {
-  json row = {{"model", run.label}, {"source", run.source}, {"machine", run.machine},
-              {"from", run.from_rate ? "published rate" : "prediction"}, {"aside", run.aside},
-              {"reported", {{"device_hours", number(run.device_hours)}, {"days", number(run.days)},
-                            {"energy_mwh", number(run.energy_mwh)}}}};
+  json row = {{"model", run.label},
+              {"source", run.source},
+              {"machine", run.machine},
+              {"from", run.from_rate ? "published rate" : "prediction"},
+              {"aside", run.aside},
+              {"reported",
+               {{"device_hours", number(run.device_hours)},
+                {"days", number(run.days)},
+                {"energy_mwh", number(run.energy_mwh)}}}};
   if (!run.projection) {
     row["why_not"] = run.why_not;
     return row;
   }
-  row["projected"] = {{"device_hours", range(run.projection->device_hours)}, {"days", range(run.projection->days)},
+  row["projected"] = {{"device_hours", range(run.projection->device_hours)},
+                      {"days", range(run.projection->days)},
                       {"energy_mwh", run.projected_energy() ? range(*run.projected_energy()) : json()}};
-  row["error"] = {{"device_hours", number(run.device_hours_error())}, {"days", number(run.days_error())},
+  row["error"] = {{"device_hours", number(run.device_hours_error())},
+                  {"days", number(run.days_error())},
                   {"energy_mwh", number(run.energy_error())}};
   return row;
 }
@@ -49,7 +56,8 @@ void print_row(const FullRun& run) {
   const std::string energy =
       run.projected_energy() ? cell(run.energy_mwh, run.projected_energy()->middle, run.energy_error()) : "";
   fmt::print("{:26.26} {:4} {:5} | {:25} | {:25} | {:25}\n", run.label, run.from_rate ? "rate" : "pred",
-             run.aside ? "aside" : "fit", cell(run.device_hours, run.projection->device_hours.middle, run.device_hours_error()),
+             run.aside ? "aside" : "fit",
+             cell(run.device_hours, run.projection->device_hours.middle, run.device_hours_error()),
              cell(run.days, run.projection->days.middle, run.days_error()), energy);
 }
 
@@ -88,13 +96,15 @@ int validate_full_runs(const std::string& file, bool wants_json) {
     json document;
     document["runs"] = json::array();
     for (const FullRun& run : runs) document["runs"].push_back(row_json(run));
-    document["aside"] = {{"device_hours_by_prediction", hours[0].to_json()}, {"device_hours_by_rate", hours[1].to_json()},
-                         {"days", days.to_json()}, {"energy_mwh", energy.to_json()}};
+    document["aside"] = {{"device_hours_by_prediction", hours[0].to_json()},
+                         {"device_hours_by_rate", hours[1].to_json()},
+                         {"days", days.to_json()},
+                         {"energy_mwh", energy.to_json()}};
     print_json(document);
     return kDone;
   }
-  fmt::print("{:26} {:4} {:5} | {:>8} {:>8} {:>7} | {:>8} {:>8} {:>7} | {:>8} {:>8} {:>7}\n", "reported, projected", "from", "",
-             "dev.-h", "ours", "error", "days", "ours", "error", "MWh", "ours", "error");
+  fmt::print("{:26} {:4} {:5} | {:>8} {:>8} {:>7} | {:>8} {:>8} {:>7} | {:>8} {:>8} {:>7}\n", "reported, projected",
+             "from", "", "dev.-h", "ours", "error", "days", "ours", "error", "MWh", "ours", "error");
   for (const FullRun& run : runs) print_row(run);
   fmt::print("\nrows that set no figure of a machine file:\n");
   hours[0].print("device-hours by prediction");

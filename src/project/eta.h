@@ -37,10 +37,10 @@ class Eta {
   bool saves_at_end_;
   std::optional<double> planned_;
   std::vector<double> seconds_;
-  size_t next_estimate_;        // the number of steps at which the mean is judged anew
-  std::optional<Range> step_;   // mean
+  size_t next_estimate_;       // the number of steps at which the mean is judged anew
+  std::optional<Range> step_;  // mean
   int64_t step_number_ = 0;
-  double pauses_ = 0;           // beside evaluations and saves, in all
+  double pauses_ = 0;  // beside evaluations and saves, in all
   double evaluations_ = 0, saves_ = 0;
   int64_t evaluation_count_ = 0, save_count_ = 0;
   double last_evaluation_ = 0;  // of the step before

@@ -52,17 +52,18 @@ constexpr double kMostMeans = 12;
 void check(const LongRun& run) {
   const double attempt = run.restart + run.start + std::min(run.interval, run.work) + run.save;
   if (attempt > kMostMeans * run.mtbf) {
-    throw InputError("a failure every {} on average: a restart, one interval between checkpoints and a save take {}, so "
-                     "that training would hardly get on; save more often, or use fewer nodes",
-                     format_duration(run.mtbf), format_duration(attempt));
+    throw InputError(
+        "a failure every {} on average: a restart, one interval between checkpoints and a save take {}, so "
+        "that training would hardly get on; save more often, or use fewer nodes",
+        format_duration(run.mtbf), format_duration(attempt));
   }
   if (run.job == kNever) return;
   const double overhead = run.start + run.save;
   if (run.job - overhead >= kLeastShareOfJob * run.job) return;
-  throw InputError("jobs of {}: a start takes {} and a save {}, which leaves less than {:.0f} % of a job for work; use "
-                   "longer jobs, or fewer nodes",
-                   format_duration(run.job), format_duration(run.start), format_duration(run.save),
-                   100 * kLeastShareOfJob);
+  throw InputError(
+      "jobs of {}: a start takes {} and a save {}, which leaves less than {:.0f} % of a job for work; use "
+      "longer jobs, or fewer nodes",
+      format_duration(run.job), format_duration(run.start), format_duration(run.save), 100 * kLeastShareOfJob);
 }
 
 // One way from a start to a failure, the job's end or the run's.
@@ -169,7 +170,9 @@ Range range_of(std::vector<double>& values) {
   std::sort(values.begin(), values.end());
   double sum = 0;
   for (const double value : values) sum += value;
-  const auto at = [&](double share) { return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))]; };
+  const auto at = [&](double share) {
+    return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+  };
   return {at(0.05), sum / static_cast<double>(values.size()), at(0.95)};
 }
 

@@ -22,15 +22,15 @@ namespace ridgeline::project {
 
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
-struct LongRun {      // seconds
+struct LongRun {  // seconds
   double work = 0;
-  double interval = kNever;  // of work between two saves
-  double save = 0;           // for which training stands still
-  double start = 0;          // from the start of processes to work, a checkpoint read
-  double restart = 0;        // from a failure to the start of processes
-  double mtbf = kNever;      // of all nodes together
-  double job = kNever;       // the longest job
-  double wait = 0;           // in the queue before each job, mean of an exponential distribution
+  double interval = kNever;       // of work between two saves
+  double save = 0;                // for which training stands still
+  double start = 0;               // from the start of processes to work, a checkpoint read
+  double restart = 0;             // from a failure to the start of processes
+  double mtbf = kNever;           // of all nodes together
+  double job = kNever;            // the longest job
+  double wait = 0;                // in the queue before each job, mean of an exponential distribution
   bool failure_ends_job = false;  // what follows is a new job, with its wait; else processes start again within it
 };
 

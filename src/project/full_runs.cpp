@@ -36,7 +36,8 @@ Conditions conditions_of(const Table& table, size_t row, const spec::Machine& ma
 }
 
 void project_row(const Table& table, size_t row, const simulate::MeasuredRun& measured, FullRun& run) {
-  if (!measured.why_not.empty() && measured.why_not != simulate::kTimeNotKnown) throw InputError("{}", measured.why_not);
+  if (!measured.why_not.empty() && measured.why_not != simulate::kTimeNotKnown)
+    throw InputError("{}", measured.why_not);
   if (!table.number(row, "tokens_b")) throw InputError("tokens_b is not known");
   const spec::Machine machine = spec::load_machine(measured.machine);
   spec::TrainSpec spec;

@@ -1,10 +1,10 @@
 // Whole trainings that others have reported, beside what a projection says of them.
 //
-// A table has the columns of validation/throughput.csv (model, layout, machine) and those of a whole training: tokens_b,
-// device_hours, wall_days, energy_mwh, energy_of ("devices": the accelerators alone, as measured or counted there; "all"),
-// pue, ramp (START:INCREMENT:SAMPLES) and aside ("yes": no figure of the machine file was set by it). Where a rate of the
-// run itself is published (iteration_s, tokens_per_s_per_gpu), that is the step, as a measured short run would give it;
-// else the step is predicted.
+// A table has the columns of validation/throughput.csv (model, layout, machine) and those of a whole training:
+// tokens_b, device_hours, wall_days, energy_mwh, energy_of ("devices": the accelerators alone, as measured or counted
+// there; "all"), pue, ramp (START:INCREMENT:SAMPLES) and aside ("yes": no figure of the machine file was set by it).
+// Where a rate of the run itself is published (iteration_s, tokens_per_s_per_gpu), that is the step, as a measured
+// short run would give it; else the step is predicted.
 #pragma once
 
 #include <optional>

@@ -78,8 +78,8 @@ std::string train_function(const JobOrder& order, const spec::SiteFacts& site) {
         "    sort -u | head -n \"$nodes\" | paste -sd,)\n";
     words.push_back("--nodelist=\"$alive\"");
   }
-  std::string text = "train() {\n" + placement +
-                     "  srun --nodes=\"$nodes\" --ntasks=\"$tasks\" --kill-on-bad-exit=1 --wait=60 \\\n";
+  std::string text =
+      "train() {\n" + placement + "  srun --nodes=\"$nodes\" --ntasks=\"$tasks\" --kill-on-bad-exit=1 --wait=60 \\\n";
   for (const std::string& word : words) text += "    " + word + " \\\n";
   text += fmt::format("    {} train {}", shell_quoted(order.program), shell_quoted(order.config));
   if (!order.machine.empty()) text += " \\\n    --machine " + shell_quoted(one_line(order.machine, "--machine"));
@@ -124,7 +124,8 @@ double lead_seconds(double step_seconds, double save_seconds) {
 
 std::string shell_quoted(const std::string& word) {
   const auto is_safe = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_-./=:,@%+").find(c) != std::string_view::npos;
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-./=:,@%+").find(c) != std::string_view::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), is_safe)) return word;
   std::string quoted = "'";
@@ -134,9 +135,10 @@ std::string shell_quoted(const std::string& word) {
 
 std::string job_script(const JobOrder& order, const spec::Machine& machine) {
   if (order.seconds < kLeastWork * order.lead_seconds) {
-    throw InputError("a job of {}: saving before its end needs {}, so that expected is at least {}; ask for longer jobs",
-                     format_duration(order.seconds), format_duration(order.lead_seconds),
-                     format_duration(kLeastWork * order.lead_seconds));
+    throw InputError(
+        "a job of {}: saving before its end needs {}, so that expected is at least {}; ask for longer jobs",
+        format_duration(order.seconds), format_duration(order.lead_seconds),
+        format_duration(kLeastWork * order.lead_seconds));
   }
   return header(order, machine) + "\nset -u -o pipefail\n\n" + environment(machine.site) + settings(order) +
          train_function(order, machine.site) + kLoop;

@@ -21,7 +21,7 @@ struct JobOrder {
   std::string machine;            // as train's --machine takes it; empty: none
   std::string run;                // training.run
   std::string name;
-  std::string account;            // empty: none is given
+  std::string account;              // empty: none is given
   std::vector<std::string> sbatch;  // options beside the site's
   int64_t nodes = 1;
   int64_t spare_nodes = 0;

@@ -11,7 +11,7 @@ namespace ridgeline::project {
 namespace {
 
 constexpr double kHour = 3600, kDay = 86400;
-constexpr double kMostEvents = 3e7;  // failures and jobs of all plays together: some seconds
+constexpr double kMostEvents = 3e7;                 // failures and jobs of all plays together: some seconds
 constexpr double kKnownRate = 2, kAssumedRate = 3;  // by what a mean time between failures may be wrong
 
 // Steps at each batch, the ramp's first.
@@ -38,9 +38,10 @@ std::vector<Phase> phases_of(const StepModel& model, const Conditions& condition
     const double each = ramp.samples / static_cast<double>(growth / ramp.increment);
     for (int64_t batch = ramp.start; batch < strategy.global_batch; batch += ramp.increment) {
       if (!model.is_legal(conditions.devices, batch)) {
-        throw InputError("ramp: a batch of {} does not divide over {} devices in micro-batches of {}; use another start "
-                         "or increment",
-                         batch, conditions.devices, strategy.micro_batch);
+        throw InputError(
+            "ramp: a batch of {} does not divide over {} devices in micro-batches of {}; use another start "
+            "or increment",
+            batch, conditions.devices, strategy.micro_batch);
       }
       phases.push_back({batch, each / static_cast<double>(batch)});
     }

@@ -24,7 +24,8 @@ namespace ridgeline::project {
 
 inline constexpr double kTokensPerParameter = 20;
 inline constexpr double kCheckpointBytesPerParameter = 12;
-inline constexpr double kAssumedNodeMtbfHours = 5000;  // where a machine has no rate: between RSC-1 (3,692 h) and Llama 3
+inline constexpr double kAssumedNodeMtbfHours =
+    5000;  // where a machine has no rate: between RSC-1 (3,692 h) and Llama 3
 
 // The batch grows from `start` to the strategy's in equal steps of `increment`, over `samples` samples.
 struct BatchRamp {
@@ -41,11 +42,11 @@ struct Conditions {
   std::optional<BatchRamp> ramp;
   spec::PowerFacts power;
   spec::OperationFacts operation;
-  bool fails = true;                      // false: no failures at all
-  std::optional<double> save_seconds;     // else the checkpoint's bytes over the storage's bandwidth
-  std::optional<double> interval_seconds; // of work between checkpoints; else the best one
-  std::optional<double> job_hours;        // the longest job; none: one that lasts
-  double wait_hours = 0;                  // in the queue, mean, before each job
+  bool fails = true;                       // false: no failures at all
+  std::optional<double> save_seconds;      // else the checkpoint's bytes over the storage's bandwidth
+  std::optional<double> interval_seconds;  // of work between checkpoints; else the best one
+  std::optional<double> job_hours;         // the longest job; none: one that lasts
+  double wait_hours = 0;                   // in the queue, mean, before each job
   std::optional<double> price_node_hour;
   // From recorded runs, at their devices.
   std::optional<double> start_seconds;
@@ -66,13 +67,13 @@ struct Projection {
   Spent spent;                    // mean, seconds
   double evaluation_seconds = 0;  // of spent.work
   double pause_seconds = 0;
-  double ramp_seconds = 0;   // what the ramp adds to it
+  double ramp_seconds = 0;  // what the ramp adds to it
   double interval_seconds = 0;
   double interval_steps = 0;
   double save_seconds = 0;
   double checkpoint_bytes = 0;
-  std::optional<double> mtbf_seconds;       // of all nodes
-  std::vector<std::string> assumptions;     // a line for each figure that nobody gave or measured
+  std::optional<double> mtbf_seconds;    // of all nodes
+  std::vector<std::string> assumptions;  // a line for each figure that nobody gave or measured
 };
 
 // Of one checkpoint, by the storage's bandwidth.

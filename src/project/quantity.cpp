@@ -34,14 +34,14 @@ double parse(const std::string& text, const std::string& what, const std::array<
 }  // namespace
 
 double parse_count(const std::string& text, const std::string& what) {
-  constexpr std::array<Suffix, 7> suffixes = {
-      Suffix{"", 1}, {"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}};
+  constexpr std::array<Suffix, 7> suffixes = {Suffix{"", 1}, {"k", 1e3},  {"M", 1e6}, {"B", 1e9},
+                                              {"G", 1e9},    {"T", 1e12}, {"P", 1e15}};
   return parse(text, what, suffixes, "a positive number, such as 300B or 1.5T (k, M, B, T)");
 }
 
 double parse_seconds(const std::string& text, const std::string& what) {
-  constexpr std::array<Suffix, 7> suffixes = {Suffix{"s", 1},   {"m", 60},     {"min", 60},      {"h", 3600},
-                                              {"d", 86400},     {"w", 604800}, {"y", 31557600}};
+  constexpr std::array<Suffix, 7> suffixes = {Suffix{"s", 1}, {"m", 60},     {"min", 60},    {"h", 3600},
+                                              {"d", 86400},   {"w", 604800}, {"y", 31557600}};
   return parse(text, what, suffixes, "a duration, such as 60d, 12h or 30min (s, min, h, d, w, y)");
 }
 

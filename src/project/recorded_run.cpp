@@ -23,7 +23,9 @@ struct Mean {
     sum += *value;
     ++count;
   }
-  std::optional<double> value() const { return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt; }
+  std::optional<double> value() const {
+    return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
+  }
 };
 
 std::string where_of(const std::string& path, const StepMetrics& metrics) {
@@ -35,8 +37,8 @@ void check_lines(const std::string& path, const std::vector<StepMetrics>& all) {
   for (size_t i = 0; i < all.size(); ++i) {
     const StepMetrics& line = all[i];
     if (line.step < 1 || line.tokens < 1) {
-      throw InputError("{}: line {} has step {} and {} tokens: expected both from 1 on; the file is damaged", path, i + 1,
-                       line.step, line.tokens);
+      throw InputError("{}: line {} has step {} and {} tokens: expected both from 1 on; the file is damaged", path,
+                       i + 1, line.step, line.tokens);
     }
     if (!std::isfinite(line.step_seconds) || line.step_seconds <= 0) {
       throw InputError("{}: step_seconds = {}: expected a positive number; the file is damaged", where_of(path, line),
@@ -47,8 +49,8 @@ void check_lines(const std::string& path, const std::vector<StepMetrics>& all) {
       throw InputError("{}: a duration of {} s: expected 0 or more; the file is damaged", where_of(path, line), *extra);
     }
     if (i > 0 && line.step <= all[i - 1].step) {
-      throw InputError("{}: step {} follows step {}: expected ascending steps; were two runs written to one file?", path,
-                       line.step, all[i - 1].step);
+      throw InputError("{}: step {} follows step {}: expected ascending steps; were two runs written to one file?",
+                       path, line.step, all[i - 1].step);
     }
   }
 }
@@ -56,8 +58,9 @@ void check_lines(const std::string& path, const std::vector<StepMetrics>& all) {
 // From this line on batch and devices are those of the last one.
 size_t first_of_layout(const std::vector<StepMetrics>& all) {
   const auto work = [&](size_t i) { return all[i].step_seconds * all[i].tflops_per_device; };
-  const auto tokens = [&](size_t i) { return static_cast<double>(all[i].tokens - all[i - 1].tokens) /
-                                             static_cast<double>(all[i].step - all[i - 1].step); };
+  const auto tokens = [&](size_t i) {
+    return static_cast<double>(all[i].tokens - all[i - 1].tokens) / static_cast<double>(all[i].step - all[i - 1].step);
+  };
   size_t first = all.size() - 1;
   if (first == 0) return 0;
   const double last_work = work(first), last_tokens = tokens(first);
@@ -73,9 +76,10 @@ int64_t devices_of(const std::string& path, const spec::TrainSpec& spec, const S
   if (std::isfinite(devices) && whole >= 1 && whole < 1e9 && std::abs(devices - whole) < kWholeDevices * whole) {
     return static_cast<int64_t>(whole);
   }
-  throw InputError("{}: {:.4g} TFLOP/s a device in {:.4g} s are not a step of the model and batch of config.toml on any "
-                   "whole number of devices; the two files are not of one run",
-                   where_of(path, last), last.tflops_per_device, last.step_seconds);
+  throw InputError(
+      "{}: {:.4g} TFLOP/s a device in {:.4g} s are not a step of the model and batch of config.toml on any "
+      "whole number of devices; the two files are not of one run",
+      where_of(path, last), last.tflops_per_device, last.step_seconds);
 }
 
 std::string metrics_path(const std::string& path) {
@@ -114,8 +118,8 @@ RecordedRun read_recorded_run(const std::string& path) {
     evaluations.add(line.evaluation_seconds);
     saves.add(line.save_seconds);
     if (i == first || !line.pause_seconds) continue;
-    pauses += std::max(0.0, *line.pause_seconds - line.save_seconds.value_or(0) -
-                                all[i - 1].evaluation_seconds.value_or(0));
+    pauses +=
+        std::max(0.0, *line.pause_seconds - line.save_seconds.value_or(0) - all[i - 1].evaluation_seconds.value_or(0));
   }
   run.start_seconds = starts.value();
   run.evaluation_seconds = evaluations.value();

@@ -14,8 +14,8 @@
 namespace ridgeline::project {
 
 struct RecordedRun {
-  std::string path;       // of metrics.jsonl
-  spec::TrainSpec spec;   // with strategy.data derived
+  std::string path;      // of metrics.jsonl
+  spec::TrainSpec spec;  // with strategy.data derived
   int64_t devices = 0;
   int64_t finished_steps = 0;
   std::vector<double> step_seconds;

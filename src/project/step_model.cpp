@@ -87,11 +87,13 @@ Range StepModel::seconds(int64_t devices, int64_t global_batch) {
   const bool is_own = devices == this->devices() && global_batch == spec_.strategy.global_batch;
   if (is_own) return measured_->seconds;
   if (!evaluator_ && devices != this->devices()) {
-    throw InputError("{} devices: the recorded steps are of {} devices; add --machine, so that a prediction says how a "
-                     "step changes with them",
-                     devices, this->devices());
+    throw InputError(
+        "{} devices: the recorded steps are of {} devices; add --machine, so that a prediction says how a "
+        "step changes with them",
+        devices, this->devices());
   }
-  const double factor = evaluator_ ? predicted(devices, global_batch) / *own_predicted_ : slots(asked) / slots(spec_.strategy);
+  const double factor =
+      evaluator_ ? predicted(devices, global_batch) / *own_predicted_ : slots(asked) / slots(spec_.strategy);
   Range range = measured_->seconds * factor;
   const auto widened = [&](double end) {
     const double own = end - range.middle, moved = kScaledDoubt * range.middle;

@@ -1,9 +1,9 @@
 // StepModel: how long the mean step of a training is, on any number of devices and with any batch.
 //
-// It rests on recorded runs, on a prediction for a machine, or on both: then the prediction says how a step changes with
-// devices and batch, and the recorded runs how long one is (measured / predicted is one factor for all). Without a
-// machine, recorded runs say nothing of other devices; another batch changes a step by its share of the pipeline's slots,
-// (m + (p - 1) / v) of m micro-batches, p stages and v chunks.
+// It rests on recorded runs, on a prediction for a machine, or on both: then the prediction says how a step changes
+// with devices and batch, and the recorded runs how long one is (measured / predicted is one factor for all). Without a
+// machine, recorded runs say nothing of other devices; another batch changes a step by its share of the pipeline's
+// slots, (m + (p - 1) / v) of m micro-batches, p stages and v chunks.
 //
 // A prediction is in doubt by kPlannedDoubt, from its errors on recorded runs of the machine files that are fitted
 // (docs/planning.md), by kEstimatedDoubt on a stack whose name begins with "estimate".
@@ -18,10 +18,10 @@
 
 namespace ridgeline::project {
 
-inline constexpr double kPlannedDoubt = 0.10;    // half the range, share of the middle
+inline constexpr double kPlannedDoubt = 0.10;  // half the range, share of the middle
 inline constexpr double kEstimatedDoubt = 0.20;
 inline constexpr double kPublishedDoubt = 0.05;
-inline constexpr double kScaledDoubt = 0.05;     // of a measured step, moved to other devices by a prediction
+inline constexpr double kScaledDoubt = 0.05;  // of a measured step, moved to other devices by a prediction
 
 class StepModel {
  public:
@@ -55,7 +55,7 @@ class StepModel {
   spec::TrainSpec spec_;
   std::optional<StepTime> measured_;
   std::shared_ptr<simulate::Evaluator> evaluator_;
-  double doubt_ = 0;                    // of the prediction
+  double doubt_ = 0;                     // of the prediction
   std::optional<double> own_predicted_;  // on the runs' devices
 };
 

@@ -118,9 +118,10 @@ StepTime step_time(std::span<const double> seconds, const std::string& where) {
   if (!first.empty()) time.warm_up = study::steady_state({first.begin(), first.end()}).dropped;
   time.steps = seconds.size() - time.warm_up;
   if (time.steps < kLeastSteadySteps) {
-    throw InputError("{}: {} steps, {} of them warm-up: too short to project, expected at least {} steps after it; "
-                     "train on, the same command continues the run",
-                     where, seconds.size(), time.warm_up, kLeastSteadySteps);
+    throw InputError(
+        "{}: {} steps, {} of them warm-up: too short to project, expected at least {} steps after it; "
+        "train on, the same command continues the run",
+        where, seconds.size(), time.warm_up, kLeastSteadySteps);
   }
   const std::span<const double> steady = seconds.subspan(time.warm_up);
   time.median = median_of({steady.begin(), steady.end()});

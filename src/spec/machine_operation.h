@@ -20,11 +20,11 @@ struct PowerFacts {         // [power]
   double pue = 1;           // energy of the site over energy of its computers
 };
 
-struct OperationFacts {           // [operation]
-  double node_mtbf_hours = 0;     // of one node, between failures that end a job; 0: not known
-  double restart_minutes = 10;    // from a failure until processes start again: MegaScale (NSDI 2024), under 10 minutes
-  double start_minutes = 5;       // from there to the first step, without reading a checkpoint
-  double storage_gb_per_s = 0;    // that all nodes together write; 0: not known
+struct OperationFacts {         // [operation]
+  double node_mtbf_hours = 0;   // of one node, between failures that end a job; 0: not known
+  double restart_minutes = 10;  // from a failure until processes start again: MegaScale (NSDI 2024), under 10 minutes
+  double start_minutes = 5;     // from there to the first step, without reading a checkpoint
+  double storage_gb_per_s = 0;  // that all nodes together write; 0: not known
   double node_storage_gb_per_s = 2;  // that one node writes at most
 };
 

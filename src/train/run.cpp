@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -12,6 +13,7 @@
 #include "platform/peak.h"
 #include "spec/config.h"
 #include "train/preflight.h"
+#include "train/process_age.h"
 #include "train/stop_signal.h"
 
 namespace ridgeline::train {
@@ -24,7 +26,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 Run::Run(const spec::TrainSpec& spec, Trainer& trainer, const mesh::Mesh& mesh, const platform::Device& device,
-         mesh::Watchdog& watchdog)
+         mesh::Watchdog& watchdog, std::optional<double> planned_step_seconds)
     : spec_(spec),
       trainer_(trainer),
       mesh_(mesh),
@@ -34,7 +36,8 @@ Run::Run(const spec::TrainSpec& spec, Trainer& trainer, const mesh::Mesh& mesh, 
       step_flops_(cost::step_model_flops(spec.model, spec.strategy)),
       step_hardware_flops_(cost::step_hardware_flops(spec.model, spec.strategy)),
       device_peak_(platform::peak_flops(device.name(), spec.precision.compute)),
-      reports_(mesh.world().rank() == 0) {
+      reports_(mesh.world().rank() == 0),
+      eta_(spec, planned_step_seconds) {
   const auto steps = spec::profile_range(spec.training);
   if (!steps) return;
   profile_ = std::make_unique<StepProfile>(mesh, device, *steps);
@@ -123,15 +126,29 @@ void Run::save(int64_t finished_steps) {
   const auto start = std::chrono::steady_clock::now();
   trainer_.save(folder_ / "checkpoints", finished_steps);
   last_saved_ = finished_steps;
-  spdlog::info("step {}: saved in {}", finished_steps, format_duration(seconds_since(start)));
+  save_seconds_ = seconds_since(start);
+  spdlog::info("step {}: saved in {}", finished_steps, format_duration(*save_seconds_));
+}
+
+void Run::time_pause(report::StepMetrics& metrics, std::chrono::steady_clock::time_point start) {
+  if (step_end_) {
+    metrics.pause_seconds = std::chrono::duration<double>(start - *step_end_).count();
+    metrics.save_seconds = std::exchange(save_seconds_, std::nullopt);
+  } else {
+    metrics.start_seconds = process_age_seconds() - seconds_since(start);
+  }
+  step_end_ = start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                          std::chrono::duration<double>(metrics.step_seconds));
 }
 
 void Run::report_step(report::StepMetrics metrics) {
   if (!reports_) return;
   metrics_file_->append(metrics);
   events_->step_metrics(metrics);
+  eta_.add(metrics);
+  if (const auto departure = eta_.departure()) spdlog::warn("step {}: {}", metrics.step, *departure);
   if (metrics.step % spec_.training.log_every == 0 || metrics.step == spec_.training.steps) {
-    progress_->update({metrics, spec_.training.steps, std::nullopt});
+    progress_->update({metrics, spec_.training.steps, eta_.seconds_left()});
   }
 }
 
@@ -165,8 +182,13 @@ bool Run::execute() {
     const StepResult result = step(finished);
     ++finished;
     report::StepMetrics metrics = metrics_of(result, finished, seconds_since(start));
+    time_pause(metrics, start);
     metrics.peak_memory = fullest_peak();
-    if (evaluates_after(finished)) metrics.validation_loss = evaluate(finished);
+    if (evaluates_after(finished)) {
+      const auto evaluation = std::chrono::steady_clock::now();
+      metrics.validation_loss = evaluate(finished);
+      metrics.evaluation_seconds = seconds_since(evaluation);
+    }
     report_step(metrics);
     const int64_t check = spec_.training.check_replicas;
     if (check > 0 && finished % check == 0) trainer_.check_replicas(finished);  // before what is wrong is saved

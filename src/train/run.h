@@ -8,12 +8,14 @@
 //   RUN/trace-steps-*    where training.profile_steps asks for one (train/step_profile.h)
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "mesh/watchdog.h"
 #include "platform/device.h"
+#include "project/eta.h"
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/tensorboard.h"
@@ -24,8 +26,9 @@ namespace ridgeline::train {
 
 class Run {
  public:
+  // `planned_step_seconds`: the prediction that the run is compared with, where there is one.
   Run(const spec::TrainSpec& spec, Trainer& trainer, const mesh::Mesh& mesh, const platform::Device& device,
-      mesh::Watchdog& watchdog);
+      mesh::Watchdog& watchdog, std::optional<double> planned_step_seconds);
 
   // Resumes and trains to the end. Returns false where a signal asked to stop before; the run was saved then.
   bool execute();
@@ -42,6 +45,8 @@ class Run {
   double evaluate(int64_t finished_steps);
   void save(int64_t finished_steps);
   StepResult step(int64_t finished_steps);
+  // Seconds of the start, or of the pause since the step before.
+  void time_pause(report::StepMetrics& metrics, std::chrono::steady_clock::time_point start);
   void report_step(report::StepMetrics metrics);
 
   const spec::TrainSpec& spec_;
@@ -55,6 +60,9 @@ class Run {
   std::optional<double> device_peak_;  // FLOP/s
   bool reports_;                       // on rank 0
   int64_t last_saved_ = -1;
+  std::optional<std::chrono::steady_clock::time_point> step_end_;  // of the step before, in this start
+  std::optional<double> save_seconds_;                             // since then
+  project::Eta eta_;
   std::unique_ptr<report::MetricsFile> metrics_file_;
   std::unique_ptr<report::EventFile> events_;
   std::unique_ptr<report::Progress> progress_;

@@ -16,6 +16,7 @@
 #include "mesh/watchdog.h"
 #include "nn/attention.h"
 #include "platform/device.h"
+#include "project/step_model.h"
 #include "train/preflight.h"
 #include "train/run.h"
 #include "train/run_lock.h"
@@ -104,7 +105,16 @@ std::optional<Failure> out_of_memory(const std::exception& error) {
   return std::nullopt;
 }
 
-int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& environment,
+// Of the whole job, as `simulate` predicts it.
+std::optional<double> planned_step_seconds(const spec::TrainSpec& spec, const std::string& machine) {
+  if (machine.empty()) return std::nullopt;
+  project::StepModel steps(spec, spec::load_machine(machine), cost::recipe("ridgeline"));
+  const double seconds = steps.seconds(spec.strategy.ranks(), spec.strategy.global_batch).middle;
+  spdlog::info("plan: a step of {} is predicted for {}", format_duration(seconds), machine);
+  return seconds;
+}
+
+int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& environment, const std::string& machine,
                   const std::shared_ptr<mesh::Store>& store, mesh::Watchdog& watchdog) {
   const platform::Device device = platform::Device::select(spec.training.device, environment.local_rank);
   device.make_current();
@@ -121,7 +131,7 @@ int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& en
   watchdog.progress(0, "model");
   Trainer trainer(spec, mesh, source);
   log_start(spec, trainer, device);
-  Run run(spec, trainer, mesh, device, watchdog);
+  Run run(spec, trainer, mesh, device, watchdog, planned_step_seconds(spec, machine));
   const bool finished = run.execute();
   mesh.world().barrier().wait();  // none may leave while another still needs it
   return finished ? kFinished : kInterrupted;
@@ -129,13 +139,13 @@ int train_on_mesh(const spec::TrainSpec& spec, const launch::RankEnvironment& en
 
 }  // namespace
 
-int train_command(const spec::TrainSpec& spec, const launch::RankEnvironment& environment) {
+int train_command(const spec::TrainSpec& spec, const launch::RankEnvironment& environment, const std::string& machine) {
   const StopSignal stop(environment.rank == 0);
   platform::set_threads(spec.training.threads > 0 ? spec.training.threads : launch::threads_per_rank(environment));
   const auto store = mesh::Store::open(environment, spec.training.communication_timeout);
   mesh::Watchdog watchdog(store, environment.rank, environment.world);
   try {
-    const int code = train_on_mesh(spec, environment, store, watchdog);
+    const int code = train_on_mesh(spec, environment, machine, store, watchdog);
     watchdog.finish();
     return code;
   } catch (const std::exception& error) {

@@ -34,11 +34,13 @@ class Project : public InFolder {
 };
 
 TEST_F(Project, AConfigIsProjectedWithTheDesignsKeys) {
-  const Result result = run("project run.toml --tokens 1T --machine frontier --nodes 64 --deadline 90d --plays 100 "
-                            "--budget-node-hours 20k --price-node-hour 3 --json");
+  const Result result =
+      run("project run.toml --tokens 1T --machine frontier --nodes 64 --deadline 90d --plays 100 "
+          "--budget-node-hours 20k --price-node-hour 3 --json");
   EXPECT_EQ(result.exit_code, 2);  // 20k is no number of CLI11's
-  const Result good = run("project run.toml --tokens 1T --machine frontier --nodes 64 --deadline 90d --plays 100 "
-                          "--budget-node-hours 20000 --price-node-hour 3 --json");
+  const Result good =
+      run("project run.toml --tokens 1T --machine frontier --nodes 64 --deadline 90d --plays 100 "
+          "--budget-node-hours 20000 --price-node-hour 3 --json");
   ASSERT_EQ(good.exit_code, 0) << good.errors;
   const json document = json::parse(good.output);
   EXPECT_EQ(document["tokens"], 1e12);
@@ -48,7 +50,8 @@ TEST_F(Project, AConfigIsProjectedWithTheDesignsKeys) {
     EXPECT_LT(range["low"], range["middle"]) << key;
     EXPECT_LT(range["middle"], range["high"]) << key;
   }
-  EXPECT_NEAR(document["device_hours"]["middle"].get<double>() / document["node_hours"]["middle"].get<double>(), 8, 1e-9);
+  EXPECT_NEAR(document["device_hours"]["middle"].get<double>() / document["node_hours"]["middle"].get<double>(), 8,
+              1e-9);
   double hours = 0;
   for (const auto& [key, value] : document["hours"].items()) hours += key == "of_which_ramp" ? 0 : value.get<double>();
   EXPECT_NEAR(hours / 24 / document["days"]["middle"].get<double>(), 1, 1e-6);
@@ -97,10 +100,10 @@ TEST_F(Project, JobScriptsPassTheShellsCheck) {
 TEST_F(Project, AFrontierJobHasTheSitesSettings) {
   const Result result = run("job run.toml --machine frontier --nodes 64 --account ABC123");
   ASSERT_EQ(result.exit_code, 0) << result.errors;
-  for (const char* words :
-       {"#SBATCH --nodes=64\n", "#SBATCH --time=02:00:00\n", "#SBATCH --account=ABC123\n",
-        "#SBATCH --network=disable_rdzv_get\n", "module load rccl-net-plugin\n", "export NCCL_SOCKET_IFNAME=hsn0,",
-        "export FI_MR_CACHE_MONITOR=kdreg2\n", "--gpu-bind=closest", "tasks=512\n", "checkpoints=runs/22b/checkpoints\n"}) {
+  for (const char* words : {"#SBATCH --nodes=64\n", "#SBATCH --time=02:00:00\n", "#SBATCH --account=ABC123\n",
+                            "#SBATCH --network=disable_rdzv_get\n", "module load rccl-net-plugin\n",
+                            "export NCCL_SOCKET_IFNAME=hsn0,", "export FI_MR_CACHE_MONITOR=kdreg2\n",
+                            "--gpu-bind=closest", "tasks=512\n", "checkpoints=runs/22b/checkpoints\n"}) {
     EXPECT_THAT(result.output, HasSubstr(words));
   }
   EXPECT_THAT(run("job run.toml --machine frontier --nodes 512").output, HasSubstr("--time=12:00:00"));

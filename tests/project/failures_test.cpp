@@ -34,7 +34,8 @@ TEST(Failures, PlaysAgreeWithDalyToOnePercent) {
       for (const double restart : {60.0, 1800.0}) {
         const LongRun run = sixty_days(mtbf_hours, save, restart);
         const double played = play_many(run, kNoDoubt, 7, 800).whole.middle;
-        EXPECT_NEAR(played / expected_seconds(run), 1, 0.01) << mtbf_hours << " h, " << save << " s, " << restart << " s";
+        EXPECT_NEAR(played / expected_seconds(run), 1, 0.01)
+            << mtbf_hours << " h, " << save << " s, " << restart << " s";
       }
     }
   }

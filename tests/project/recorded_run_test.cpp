@@ -128,7 +128,8 @@ TEST_F(RecordedRuns, DamagedAndForeignFilesAreRefused) {
   refused(all, "a duration of -2 s");
   write_run("a", lines(20, 0.2));
   std::filesystem::remove(folder("a") + "/config.toml");
-  EXPECT_THAT([&] { read_recorded_run(folder("a")); }, ThrowsMessage<InputError>(HasSubstr("no config.toml beside it")));
+  EXPECT_THAT([&] { read_recorded_run(folder("a")); },
+              ThrowsMessage<InputError>(HasSubstr("no config.toml beside it")));
   EXPECT_THAT([&] { read_recorded_run(folder("nowhere")); }, ThrowsMessage<InputError>(HasSubstr("nowhere")));
 }
 

@@ -107,7 +107,8 @@ TEST(StepTime, ShortAndDamagedRowsAreRefused) {
   EXPECT_THAT([] { step_time(Times(9, 1.0), "runs/a"); },
               ThrowsMessage<InputError>(HasSubstr("runs/a: 9 steps, 0 of them warm-up: too short")));
   EXPECT_THAT([] { step_time(Times{}, "runs/a"); }, ThrowsMessage<InputError>(HasSubstr("too short")));
-  for (const double wrong : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+  for (const double wrong :
+       {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     Times times(20, 1.0);
     times[7] = wrong;
     EXPECT_THAT([&] { step_time(times, "runs/a"); }, ThrowsMessage<InputError>(HasSubstr("step 8 of 20")));

@@ -70,6 +70,14 @@ TEST_F(Machines, LumiIsFrontierButForItsStack) {
   EXPECT_EQ(lumi.base, "frontier");
 }
 
+TEST_F(Machines, JobsAreAsLongAsTheSiteAllows) {
+  const SiteFacts frontier = load_machine("frontier").site;
+  for (const auto& [nodes, hours] : {std::pair<int64_t, double>{1, 2}, {91, 2}, {92, 6}, {183, 6}, {184, 12}, {9000, 12}}) {
+    EXPECT_EQ(longest_job_hours(frontier, nodes, "m.toml"), hours) << nodes;
+  }
+  EXPECT_FALSE(longest_job_hours(load_machine("selene").site, 10, "m.toml"));
+}
+
 TEST_F(Machines, FaultsNameFileLineAndKey) {
   const auto refused = [](const char* text, const char* words) {
     EXPECT_THAT([text] { parse_machine(text, "m.toml"); }, ThrowsMessage<InputError>(HasSubstr(words))) << text;
@@ -80,6 +88,10 @@ TEST_F(Machines, FaultsNameFileLineAndKey) {
           "m.toml:5: unknown key 'device.memory_gb'; did you mean 'device.memory_gib'?");
   refused("[machine]\nname = \"x\"\n", "device.memory_gib is missing");
   refused("[machine]\nbase = \"frontier\"\ndevices_per_node = 7\n", "links.pair_devices = 2");
+  refused("[machine]\nname = \"x\"\nbase = \"frontier\"\n[site]\nwalltime = [\"5\"]\n", "site.walltime: \"5\": expected");
+  refused("[machine]\nname = \"x\"\nbase = \"frontier\"\n[site]\nwalltime = [\"5: 2\", \"4: 1\"]\n", "ascending");
+  refused("[machine]\nname = \"x\"\nbase = \"frontier\"\n[site]\nenvironment = [\"A B=1\"]\n", "expected \"NAME=VALUE\"");
+  refused("[machine]\nname = \"x\"\nbase = \"frontier\"\n[power]\npue = 0.5\n", "power.pue");
   refused("[machine]\nbase = \"frontir\"\n", "did you mean 'frontier'?");
   refused("[machine]\nbase = \"frontier\"\n[stack]\nproduct_efficiency = 49\n", "m.toml:4: stack.product_efficiency");
   EXPECT_THAT([] { load_machine("selenne"); }, ThrowsMessage<InputError>(HasSubstr("did you mean 'selene'?")));
