@@ -25,6 +25,19 @@ const std::string& one_line(const std::string& word, const char* what) {
   throw InputError("{} '{}': expected text without control characters", what, shortened(word));
 }
 
+std::vector<std::string> placement_of(const JobOrder& order, const spec::SiteFacts& site) {
+  if (!site.srun.empty()) return site.srun;
+  return {fmt::format("--ntasks-per-node={}", order.ranks_per_node)};
+}
+
+// What srun is to place, sbatch must have asked for.
+bool is_asked_of_sbatch(const std::string& option) {
+  for (const char* name : {"--ntasks-per-node=", "--cpus-per-task=", "--gpus-per-node=", "--gpus-per-task="}) {
+    if (option.starts_with(name)) return true;
+  }
+  return false;
+}
+
 std::string header(const JobOrder& order, const spec::Machine& machine) {
   std::string text = "#!/bin/bash\n";
   text += fmt::format("# `ridgeline job`: {} on {} nodes of {}. Submit it with sbatch, from this folder.\n",
@@ -38,6 +51,9 @@ std::string header(const JobOrder& order, const spec::Machine& machine) {
                                       "--output=%x-%j.log"};
   if (!order.account.empty()) options.push_back("--account=" + one_line(order.account, "--account"));
   if (order.spare_nodes > 0) options.push_back("--no-kill");
+  for (const std::string& option : placement_of(order, machine.site)) {
+    if (is_asked_of_sbatch(option)) options.push_back(option);
+  }
   options.insert(options.end(), machine.site.sbatch.begin(), machine.site.sbatch.end());
   options.insert(options.end(), order.sbatch.begin(), order.sbatch.end());
   for (const std::string& option : options) text += "#SBATCH " + one_line(option, "--sbatch") + "\n";
@@ -67,8 +83,7 @@ std::string settings(const JobOrder& order) {
 }
 
 std::string train_function(const JobOrder& order, const spec::SiteFacts& site) {
-  std::vector<std::string> words = site.srun;
-  if (words.empty()) words.push_back(fmt::format("--ntasks-per-node={}", order.ranks_per_node));
+  std::vector<std::string> words = placement_of(order, site);
   std::string placement;
   if (order.spare_nodes > 0) {
     // Slurm marks nodes that died; the first of the others that are enough take part.
@@ -79,7 +94,7 @@ std::string train_function(const JobOrder& order, const spec::SiteFacts& site) {
     words.push_back("--nodelist=\"$alive\"");
   }
   std::string text =
-      "train() {\n" + placement + "  srun --nodes=\"$nodes\" --ntasks=\"$tasks\" --kill-on-bad-exit=1 --wait=60 \\\n";
+      "train() {\n" + placement + "  srun --nodes=\"$nodes\" --ntasks=\"$tasks\" --wait=60 \\\n";
   for (const std::string& word : words) text += "    " + word + " \\\n";
   text += fmt::format("    {} train {}", shell_quoted(order.program), shell_quoted(order.config));
   if (!order.machine.empty()) text += " \\\n    --machine " + shell_quoted(one_line(order.machine, "--machine"));
