@@ -118,7 +118,8 @@ void add_scale_command(CLI::App& program, int& exit_code) {
   command->add_flag("--strong", arguments->is_strong, "the batch stays")->excludes(weak);
   command->add_option("--devices", arguments->devices, "numbers of devices: 8,16,32")
       ->delimiter(',')
-      ->check(CLI::Range(1, 1000000));
+      ->check(CLI::Range(1, 1000000))
+      ->type_name("N,N...");
   command->add_flag("--best", arguments->wants_best,
                     "plan each point anew, in place of one strategy with a growing data axis");
   add_set_option(*command, arguments->sets, "the file");

@@ -102,7 +102,7 @@ std::string loss_table(const ScaleView& view) {
   if (text.empty()) return "";
   std::string head = fmt::format("  {:<14}", "devices");
   for (const ScalePoint& point : points) head += fmt::format(" {:>8}", view.problem.points().at(point.point).devices);
-  return "\nWhere the simulator sees efficiency lost (shares of a point's time; less than 0: gained):\n" + head + "\n" +
+  return "\nWhere the simulator sees efficiency lost (share of a step; below 0: gained):\n" + head + "\n" +
          text;
 }
 
@@ -125,21 +125,21 @@ std::string critical_text(const ScaleView& view) {
     text += " (as given).\n";
   } else {
     const bool grows = critical.early_tokens < critical.tokens;
-    text += fmt::format(" by Kaplan's rule at a loss of {:.2f}{}\n(a rule of thumb: docs/scaling.md).\n", critical.loss,
-                        grows ? fmt::format(", {} early at 3.0", format_count(critical.early_tokens)) : std::string());
+    text += fmt::format(" by Kaplan's rule, at a loss of {:.2f}\n({}a rule of thumb: docs/scaling.md).\n", critical.loss,
+                        grows ? fmt::format("early on, at 3.0, {}; ", format_count(critical.early_tokens)) : std::string());
   }
   for (const ScalePoint& point : view.result.points) {
     if (point.batch_tokens <= kUseful * critical.tokens) continue;
     return text + fmt::format(
-                      "From {} devices on ({} tokens a step) the batch is beyond it: the same loss then costs\n"
-                      "{:.1f} times the tokens that small batches need, and faster steps buy little.\n",
+                      "From {} devices on ({} tokens a step) the batch is beyond it: the same loss\n"
+                      "then costs {:.1f} times the tokens of small batches, and faster steps buy little.\n",
                       view.problem.points().at(point.point).devices, format_count(point.batch_tokens),
                       critical.cost_of(point.batch_tokens));
   }
   const double most = view.result.points.empty() ? 0 : view.result.points.back().batch_tokens;
   return text + fmt::format(
-                    "The largest batch, {} tokens, is {} of it: the same loss costs {:.2f} times the tokens that\n"
-                    "small batches need.\n",
+                    "The largest batch, {} tokens, is {} of it: the same loss costs\n"
+                    "{:.2f} times the tokens of small batches.\n",
                     format_count(most), percent(most / critical.tokens), critical.cost_of(most));
 }
 
