@@ -18,6 +18,7 @@ void add_simulate_command(CLI::App& program, int& exit_code);
 void add_project_command(CLI::App& program, int& exit_code);
 void add_job_command(CLI::App& program, int& exit_code);
 void add_tune_command(CLI::App& program, int& exit_code);
+void add_scale_command(CLI::App& program, int& exit_code);
 void add_validate_command(CLI::App& program, int& exit_code);
 void add_calibrate_command(CLI::App& program, int& exit_code);
 void add_data_command(CLI::App& program, int& exit_code);

@@ -37,6 +37,7 @@ int run(int argc, char** argv) {
   add_plan_command(program, exit_code);
   add_simulate_command(program, exit_code);
   add_tune_command(program, exit_code);
+  add_scale_command(program, exit_code);
   add_project_command(program, exit_code);
   add_job_command(program, exit_code);
   add_validate_command(program, exit_code);

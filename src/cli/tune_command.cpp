@@ -3,15 +3,14 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "cli/find_engine.h"
 #include "cli/guarded.h"
 #include "cli/plan_arguments.h"
 #include "cli/print_json.h"
 #include "cli/set_option.h"
+#include "cli/study_runs.h"
 #include "cli/tune_output.h"
 #include "cli/tune_progress.h"
 #include "core/error.h"
-#include "core/file_lock.h"
 #include "core/log.h"
 #include "core/output_file.h"
 #include "study/learned_machine.h"
@@ -23,7 +22,6 @@ namespace ridgeline::cli {
 namespace {
 
 constexpr size_t kTop = 5;
-constexpr double kLockPatience = 10;  // a tuner that was just killed may still be on its way out
 
 struct Arguments {
   std::string study;
@@ -46,13 +44,6 @@ study::Problem problem_of(const Arguments& arguments) {
     }
   });
   return study::Problem(std::move(file), std::move(train));
-}
-
-std::string this_program() {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) throw Failure("cannot read /proc/self/exe: {}", error.message());
-  return path.string();
 }
 
 void print(const Arguments& arguments, const study::Problem& problem, study::StudyStore& store) {
@@ -100,37 +91,19 @@ void write_learned(const study::Problem& problem, study::StudyStore& store) {
                100 * learned.error_before, 100 * learned.error_after);
 }
 
-std::unique_ptr<study::Executor> executor_of(const study::Problem& problem) {
-  if (!problem.is_measured()) return nullptr;
-  const study::ExecutorSpec& executor = problem.file().executor;
-  if (executor.command.empty()) find_engine();  // rather now than in every trial
-  std::unique_ptr<study::Executor> made;
-  if (problem.file().objective.energy == study::EnergySource::measured) {
-    study::EnergyMeter(problem.file().executor.energy_counters);
-  }
-  problem.file().sources.located([&] {
-    made = study::make_executor({.kind = executor.kind,
-                                 .slots = executor.slots,
-                                 .devices_per_node = problem.machine().devices_per_node,
-                                 .slurm_options = executor.slurm_options});
-  });
-  return made;
-}
-
 int tune(const Arguments& arguments) {
   set_up_log();
   study::Problem problem = problem_of(arguments);
   const std::string& path = problem.file().store;
-  const FileLock lock(path + ".lock", kLockPatience, [&](const std::string& owner) {
-    return fmt::format("{}: another tuner is at work on this study ({}); wait for it or stop it", path, owner);
-  });
   const std::unique_ptr<study::Executor> executor = executor_of(problem);
+  const FileLock lock = lock_store(path);
   study::StudyStore store(path, problem.identity(), [&] { return study::beginning_of(problem); });
   study::ensure_random_tokens(problem);
   study::TuneEnd end = study::TuneEnd::budget;
   {
     TuneProgress progress(problem, TuneProgress::can_redraw());
-    end = study::Tuner(problem, store, executor.get(), progress, this_program()).run();
+    auto search = std::make_unique<study::Searched>(problem.make_searcher(store.earlier()));
+    end = study::Tuner(problem, store, std::move(search), executor.get(), progress, this_program()).run();
   }
   if (end == study::TuneEnd::interrupted) {
     spdlog::warn("asked to stop: {} holds all trials; the same command goes on", path);

@@ -55,7 +55,8 @@ bool TuneProgress::can_redraw() {
   return isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
-TuneProgress::TuneProgress(const study::Problem& problem, bool is_live) : problem_(problem), is_live_(is_live) {}
+TuneProgress::TuneProgress(const study::Problem& problem, bool is_live, Names names)
+    : problem_(problem), is_live_(is_live), names_(names) {}
 
 TuneProgress::~TuneProgress() { erase(); }
 
@@ -110,7 +111,7 @@ void TuneProgress::ended(const study::TrialRecord& trial, const search::Point&) 
     return;
   }
   const double cost = trial.costs.front();
-  std::string mark = is_best ? "  best so far" : "";
+  std::string mark = is_best && names_ == Names::best ? "  best so far" : "";
   if (trial.outcome == Outcome::stopped_early) mark = "  stopped early";
   line(fmt::format("trial {:4}  {:>14}  {}{}", trial.number, cost_text(problem_.file().goals.front(), cost),
                    strategy_text(problem_, point), mark));
@@ -142,7 +143,7 @@ void TuneProgress::tick(const std::vector<const study::MeasuredRun*>& running) {
   const size_t width = terminal_width();
   std::vector<std::string> lines = {fmt::format(
       "{} ended, {} failed, {} running{}", ended_, failed_, running.size(),
-      best_cost_ > 0 ? ", best " + cost_text(problem_.file().goals.front(), best_cost_) : std::string())};
+      best_cost_ > 0 && names_ == Names::best ? ", best " + cost_text(problem_.file().goals.front(), best_cost_) : std::string())};
   for (const study::MeasuredRun* run : running) lines.push_back(running_line(*run, study::steady_now()));
   for (const std::string& text : lines) std::fprintf(stderr, "%s\n", text.substr(0, width - 1).c_str());
   drawn_lines_ = lines.size();

@@ -12,7 +12,8 @@ namespace ridgeline::cli {
 
 class TuneProgress : public study::TuneListener {
  public:
-  TuneProgress(const study::Problem& problem, bool is_live);
+  enum class Names { best, no_best };  // whether trials compete
+  TuneProgress(const study::Problem& problem, bool is_live, Names names = Names::best);
   ~TuneProgress() override;  // takes the table away
 
   void resumed(const std::vector<study::TrialRecord>& trials) override;
@@ -32,6 +33,7 @@ class TuneProgress : public study::TuneListener {
 
   const study::Problem& problem_;
   bool is_live_;
+  Names names_;
   size_t drawn_lines_ = 0;
   std::chrono::steady_clock::time_point last_draw_;
   double best_cost_ = 0;

@@ -102,6 +102,8 @@ void bind_model(Schema& schema, TrainSpec& spec) {
   schema.key("model.attention_dropout", model.attention_dropout, "probability, on attention weights", from_below(0, 1));
 }
 
+}  // namespace
+
 void bind_strategy(Schema& schema, Strategy& strategy) {
   schema.table("strategy",
                "How a step is laid out over ranks; what tensor * context * pipeline leave of them is data parallel");
@@ -158,6 +160,8 @@ void bind_strategy(Schema& schema, Strategy& strategy) {
   schema.key("strategy.bucket_mib", strategy.bucket_mib, "size of a gradient bucket, MiB of fp32",
              Interval{.low = 0, .high = 1e6, .low_open = true});
 }
+
+namespace {
 
 void bind_precision(Schema& schema, PrecisionSpec& precision) {
   schema.table("precision", "Number formats; parameters' masters, main gradients and optimizer state are fp32 always");

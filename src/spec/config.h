@@ -15,6 +15,9 @@
 
 namespace ridgeline::spec {
 
+// Declares the keys of [strategy] alone, for other files that hold one.
+void bind_strategy(Schema& schema, Strategy& strategy);
+
 // Declares all keys; the defaults are what `spec` holds now. `spec` must outlive `schema`.
 void bind(Schema& schema, TrainSpec& spec);
 

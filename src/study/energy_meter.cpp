@@ -34,8 +34,9 @@ EnergyMeter::EnergyMeter(const std::vector<std::string>& files, const std::strin
   for (const std::string& package : found) add(package + "/energy_uj", read(package + "/max_energy_range_uj"));
   if (counters_.empty()) {
     throw InputError(
-        "objective.energy = \"measured\": nothing counts energy here: neither {} nor {}/intel-rapl:*/energy_uj is there; name "
-        "counters in executor.energy_counters, or set objective.energy = \"limit\"",
+        "objective.energy = \"measured\": nothing counts energy here: neither {} nor {}/intel-rapl:*/energy_uj is "
+        "there; name "
+        "counters in objective.energy_counters, or set objective.energy = \"limit\"",
         node, packages);
   }
 }
@@ -45,7 +46,8 @@ double EnergyMeter::read(const std::string& path) {
   double value = -1;
   if (!(stream >> value) || !std::isfinite(value) || value < 0) {
     throw InputError(
-        "objective.energy = \"measured\": {}: expected a readable file that begins with a number of joules; RAPL's counters are "
+        "objective.energy = \"measured\": {}: expected a readable file that begins with a number of joules; RAPL's "
+        "counters are "
         "root's alone on many systems (chmod a+r, or objective.energy = \"limit\")",
         path);
   }

@@ -1,8 +1,8 @@
 // Energy of this machine while a trial runs, from counters of joules that only grow (or start anew at their range).
 //
-// Counters are files. Where none are named: Cray's node counter (/sys/cray/pm_counters/energy, "123 J 456 us": the whole node),
-// else RAPL's packages (/sys/class/powercap/intel-rapl:N/energy_uj, also on AMD: cores and caches, no boards). What a
-// counter covers is what is counted: idle power and other programs too.
+// Counters are files. Where none are named: Cray's node counter (/sys/cray/pm_counters/energy, "123 J 456 us": the
+// whole node), else RAPL's packages (/sys/class/powercap/intel-rapl:N/energy_uj, also on AMD: cores and caches, no
+// boards). What a counter covers is what is counted: idle power and other programs too.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace ridgeline::study {
 
 class EnergyMeter {
  public:
-  // `files` may be empty. Throws InputError, saying what was looked for, where nothing can be read. `root`: where /sys lies.
+  // `files` may be empty. Throws InputError, saying what was looked for, where nothing can be read. `root`: where /sys
+  // lies.
   explicit EnergyMeter(const std::vector<std::string>& files, const std::string& root = "/sys");
 
   // Reads all counters; `now` in seconds of any one clock.

@@ -37,7 +37,7 @@ MeasuredRun::MeasuredRun(const Problem& problem, Executor& executor, StudyStore&
       order_(order),
       program_(program),
       folder_(folder_of(problem.file(), record_.id).string()) {
-  if (problem.file().objective.energy == EnergySource::measured) meter_.emplace(problem.file().executor.energy_counters);
+  if (problem.file().objective.energy == EnergySource::measured) meter_.emplace(problem.file().objective.energy_counters);
 }
 
 RunOrder MeasuredRun::run_order() const {

@@ -29,27 +29,48 @@ spec::Machine machine_of(const StudyFile& file) {
 
 Problem::Problem(StudyFile file, spec::TrainSpec train)
     : file_(std::move(file)), train_(std::move(train)), machine_(machine_of(file_)) {
+  file_.sources.located([&] { find_points(); });
+  prepare();
+}
+
+Problem::Problem(StudyFile file, spec::TrainSpec train, std::vector<search::Point> points)
+    : file_(std::move(file)), train_(std::move(train)), machine_(machine_of(file_)) {
+  enumerated_.emplace(std::move(points));
+  points_ = &*enumerated_;
+  prepare();
+}
+
+void Problem::find_points() {
+  if (file_.objective.kind == ObjectiveKind::replay) {
+    replay_ = search::read_replay(file_.objective.table, train_.model, file_.devices, file_.global_batch);
+    points_ = &replay_->points;
+    return;
+  }
+  enumerated_ =
+      search::enumerate(file_.space, train_.model,
+                        {.devices = file_.devices,
+                         .devices_per_node = machine_.devices_per_node,
+                         .global_batch = file_.global_batch > 0 ? file_.global_batch : train_.strategy.global_batch});
+  points_ = &*enumerated_;
+}
+
+void Problem::prepare() {
+  if (is_measured()) file_.sources.located([&] { spec::require_trainable(train_.model); });
+  if (is_measured() && train_.data.path.empty()) {
+    train_.data.path = random_tokens_path(file_);
+    train_.data.validation_fraction = 0;
+  }
   const bool counts_energy = file_.objective.energy == EnergySource::measured;
   if (counts_energy && machine_.device.power_w == 0) machine_.device.power_w = kUnknownWatts;
-  if (is_measured() && train_.data.path.empty()) train_.data = {.path = random_tokens_path(file_), .validation_fraction = 0};
-  file_.sources.located([&] {
-    if (file_.objective.kind == ObjectiveKind::replay) {
-      replay_ = search::read_replay(file_.objective.table, train_.model, file_.devices, file_.global_batch);
-      points_ = &replay_->points;
-      return;
-    }
-    if (is_measured()) spec::require_trainable(train_.model);
-    enumerated_ =
-        search::enumerate(file_.space, train_.model,
-                          {.devices = file_.devices,
-                           .devices_per_node = machine_.devices_per_node,
-                           .global_batch = file_.global_batch > 0 ? file_.global_batch : train_.strategy.global_batch});
-    points_ = &*enumerated_;
-  });
   check_power();
   if (file_.machine.empty()) return;
   evaluator_.emplace(train_.model, machine_, recipe(), train_.precision.compute);
   predictions_ = search::simulator_guesses(*evaluator_, *points_, file_.goals);
+}
+
+std::optional<simulate::Prediction> Problem::prediction(size_t point) const {
+  if (!evaluator_) return std::nullopt;
+  return evaluator_->predict(points().at(point).strategy);
 }
 
 void Problem::check_power() const {
@@ -115,7 +136,7 @@ double Problem::device_bytes(double allocated) const {
   return allocated > 0 ? allocated + machine_.reserve.context_gib * kGib : 0;
 }
 
-search::Trial Problem::evaluate(size_t point) {
+search::Trial Problem::evaluate(size_t point) const {
   if (replay_) {
     search::Trial trial = replay_->trial(point, limit_bytes());
     if (trial.outcome == search::Outcome::ok) trial.costs = costs(point, replay_->rows.at(point).step_seconds);

@@ -30,6 +30,8 @@ class Problem {
  public:
   // `train`: the config that file.model names, or a preset's. Throws InputError.
   Problem(StudyFile file, spec::TrainSpec train);
+  // With these points in place of those that file.space holds.
+  Problem(StudyFile file, spec::TrainSpec train, std::vector<search::Point> points);
 
   const StudyFile& file() const { return file_; }
   const spec::TrainSpec& train() const { return train_; }
@@ -37,6 +39,8 @@ class Problem {
   const search::PointSet& points() const { return *points_; }
   // One a point where a machine is named; what the search starts from unless it is blind.
   const std::vector<search::Guess>& predictions() const { return predictions_; }
+  // What the simulator says of a point; nothing without a machine.
+  std::optional<simulate::Prediction> prediction(size_t point) const;
   std::string identity() const;
   cost::Recipe recipe() const;  // whose way of running a step predictions assume
 
@@ -53,7 +57,7 @@ class Problem {
   const search::Replay* replay() const { return replay_ ? &*replay_ : nullptr; }
   bool is_measured() const { return file_.objective.kind == ObjectiveKind::measured; }
   // The outcome of a trial that needs no process: kinds simulate and replay.
-  search::Trial evaluate(size_t point);
+  search::Trial evaluate(size_t point) const;
 
   // A stored trial as a searcher is told it. Throws Failure where its point is none of this study.
   // With Fidelity::cheap the whole where the study has no [fidelity], or where its run is not legal or needs more memory.
@@ -64,6 +68,8 @@ class Problem {
   size_t point_of(const TrialRecord& record) const;
 
  private:
+  void find_points();
+  void prepare();
   void check_power() const;
   Layout cheap_layout(size_t point) const;
 
@@ -73,7 +79,7 @@ class Problem {
   std::optional<search::Replay> replay_;
   std::optional<search::PointSet> enumerated_;
   const search::PointSet* points_ = nullptr;
-  std::optional<simulate::Evaluator> evaluator_;
+  mutable std::optional<simulate::Evaluator> evaluator_;  // keeps what it has evaluated
   mutable std::optional<simulate::Evaluator> cheap_evaluator_;  // of the model with [fidelity]'s layers
   std::vector<search::Guess> predictions_;
 };

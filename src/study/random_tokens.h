@@ -1,5 +1,5 @@
-// Tokens to measure with where a study's model names no data (a preset): how long a step takes does not hang on which they
-// are. A token file beside the store, random and the same for the same model.
+// Tokens to measure with where a study's model names no data (a preset): how long a step takes does not hang on which
+// they are. A token file beside the store, random and the same for the same model.
 #pragma once
 
 #include <string>

@@ -41,6 +41,9 @@ void bind_objective(Schema& schema, ObjectiveSpec& objective) {
                               {{"limit", EnergySource::limit}, {"measured", EnergySource::measured}},
                               "what joules_per_token counts: the machine's device.power_w, or counters of this machine (kind "
                               "measured, one trial at a time by executor local)");
+  schema.words("objective.energy_counters", objective.energy_counters,
+               "files that each hold a growing number of joules (microjoules where the name ends in _uj), of this machine's "
+               "devices; empty: Cray's node counter, else RAPL's packages");
   schema.choice("objective.program", objective.program, {"", "ridgeline", "megatron", "deepspeed", "deepspeed-bf16"},
                 "whose way of running a step the simulator assumes; empty: the machine's for replay, else ridgeline");
 }
@@ -50,37 +53,13 @@ void bind_limits(Schema& schema, BudgetSpec& budget, MeasureSpec& measure) {
   schema.key("budget.trials", budget.trials, "trials", between(0, 1e6));
   schema.key("budget.hours", budget.hours, "hours that the tuner is at work", between(0, 1e5));
   schema.key("budget.node_hours", budget.node_hours, "node-hours of trials", between(0, 1e9));
-  schema.table("measure", "How a trial is measured");
-  schema.key("measure.steps", measure.steps, "steps of a trial at most", between(2, 1e5));
-  schema.key("measure.least_steps", measure.least_steps, "steps before it may end", between(2, 1e5));
-  schema.key("measure.tolerance", measure.tolerance, "half the median's 95 % interval at which it ends, share of the median",
-             between(0, 1));
+  bind_steps(schema, measure);
   schema.key("measure.hopeless", measure.hopeless,
              "a trial that is surely slower than the best by this share stops early; 0: none does", between(0, 100));
   schema.key("measure.confirm", measure.confirm, "best trials that are measured again at the end, in turns",
              between(0, 100));
   schema.key("measure.confirm_rounds", measure.confirm_rounds, "turns of that", between(1, 100));
   schema.key("measure.confirm_steps", measure.confirm_steps, "steps of each", between(2, 1e5));
-}
-
-void bind_executor(Schema& schema, ExecutorSpec& executor) {
-  schema.table("executor", "Where trials run (kind measured)");
-  schema.choice("executor.kind", executor.kind, {"local", "srun", "sbatch"},
-                "processes of this machine, steps of this Slurm allocation, or a Slurm job a trial");
-  schema.key("executor.slots", executor.slots, "trials at once", between(1, 10000));
-  schema.key("executor.deadline_seconds", executor.deadline_seconds, "a trial's time, from its start", between(0.1, 1e6));
-  schema.key("executor.heartbeat_seconds", executor.heartbeat_seconds, "longest time without a finished step",
-             between(0.1, 1e6));
-  schema.key("executor.memory_limit_gib", executor.memory_limit_gib,
-             "of a process's data (RLIMIT_DATA), GiB; 0: none. For ranks on CPUs", between(0, 1e5));
-  schema.key("executor.retries", executor.retries, "of a trial that a lost node or a kill from outside ended",
-             between(0, 100));
-  schema.words("executor.command", executor.command, "words of a program to run in place of `ridgeline train`");
-  schema.words("executor.slurm_options", executor.slurm_options, "further words for srun or sbatch: \"--account=abc\"");
-  schema.words("executor.energy_counters", executor.energy_counters,
-               "files that each hold a growing number of joules (microjoules where the name ends in _uj), of this machine's "
-               "devices; empty: Cray's node counter, else RAPL's packages");
-  schema.key("executor.keep_folders", executor.keep_folders, "keep the folders of trials (config, log, metrics)");
 }
 
 void bind_fidelity(Schema& schema, FidelitySpec& fidelity) {
@@ -119,10 +98,7 @@ void check(StudyFile& file) {
   if (file.budget.trials == 0 && file.budget.hours == 0 && file.budget.node_hours == 0) {
     throw InputError("budget.trials = 0: expected at least one of budget.trials, budget.hours, budget.node_hours");
   }
-  if (file.measure.least_steps > file.measure.steps) {
-    throw InputError("measure.least_steps = {}: expected at most measure.steps = {}", file.measure.least_steps,
-                     file.measure.steps);
-  }
+  check_steps(file.measure);
   if (file.fidelity.is_cheap() && (file.objective.kind != ObjectiveKind::measured || file.machine.empty())) {
     throw InputError(
         "fidelity: cheap trials are measured and scaled by predictions: expected objective.kind = \"measured\" and a "
@@ -154,7 +130,45 @@ void fill_paths(StudyFile& file) {
 }
 
 // Tables whose keys decide what a trial is and costs.
-std::string identity_of(const Schema& schema) {
+bool decides(const std::string& key) {
+  if (key.find('.') == std::string::npos) return key != "store" && key != "best" && key != "learned";
+  return key.starts_with("space.") || key.starts_with("objective.") || key.starts_with("fidelity.") ||
+         key == "executor.memory_limit_gib";
+}
+
+}  // namespace
+
+void bind_steps(Schema& schema, MeasureSpec& measure) {
+  schema.table("measure", "How a trial is measured");
+  schema.key("measure.steps", measure.steps, "steps of a trial at most", between(2, 1e5));
+  schema.key("measure.least_steps", measure.least_steps, "steps before it may end", between(2, 1e5));
+  schema.key("measure.tolerance", measure.tolerance, "half the median's 95 % interval at which it ends, share of the median",
+             between(0, 1));
+}
+
+void check_steps(const MeasureSpec& measure) {
+  if (measure.least_steps <= measure.steps) return;
+  throw InputError("measure.least_steps = {}: expected at most measure.steps = {}", measure.least_steps, measure.steps);
+}
+
+void bind_executor(Schema& schema, ExecutorSpec& executor) {
+  schema.table("executor", "Where trials run (kind measured)");
+  schema.choice("executor.kind", executor.kind, {"local", "srun", "sbatch"},
+                "processes of this machine, steps of this Slurm allocation, or a Slurm job a trial");
+  schema.key("executor.slots", executor.slots, "trials at once", between(1, 10000));
+  schema.key("executor.deadline_seconds", executor.deadline_seconds, "a trial's time, from its start", between(0.1, 1e6));
+  schema.key("executor.heartbeat_seconds", executor.heartbeat_seconds, "longest time without a finished step",
+             between(0.1, 1e6));
+  schema.key("executor.memory_limit_gib", executor.memory_limit_gib,
+             "of a process's data (RLIMIT_DATA), GiB; 0: none. For ranks on CPUs", between(0, 1e5));
+  schema.key("executor.retries", executor.retries, "of a trial that a lost node or a kill from outside ended",
+             between(0, 100));
+  schema.words("executor.command", executor.command, "words of a program to run in place of `ridgeline train`");
+  schema.words("executor.slurm_options", executor.slurm_options, "further words for srun or sbatch: \"--account=abc\"");
+  schema.key("executor.keep_folders", executor.keep_folders, "keep the folders of trials (config, log, metrics)");
+}
+
+std::string identity_of(const Schema& schema, const std::function<bool(const std::string& key)>& decides) {
   std::string text, table;
   std::istringstream lines(schema.to_toml());
   for (std::string line; std::getline(lines, line);) {
@@ -163,16 +177,10 @@ std::string identity_of(const Schema& schema) {
       table = line.substr(1, line.size() - 2) + ".";
       continue;
     }
-    const std::string name = table + line.substr(0, line.find(' '));
-    const bool decides = table.empty() ? name != "store" && name != "best" && name != "learned"
-                                       : table == "space." || table == "objective." || table == "fidelity." ||
-                                             name == "executor.memory_limit_gib";
-    if (decides) text += table + line + "\n";
+    if (decides(table + line.substr(0, line.find(' ')))) text += table + line + "\n";
   }
   return text;
 }
-
-}  // namespace
 
 StudyFile load_study_file(const std::string& path, const std::vector<std::string>& sets) {
   StudyFile file;
@@ -183,7 +191,7 @@ StudyFile load_study_file(const std::string& path, const std::vector<std::string
   for (const std::string& assignment : sets) schema.set(assignment);
   schema.apply();
   file.sources = schema.sources();
-  file.identity = identity_of(schema);
+  file.identity = identity_of(schema, decides);
   file.sources.located([&] { check(file); });
   fill_paths(file);
   return file;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct ObjectiveSpec {  // [objective]
   std::string table;                                  // of kind replay
   Prior prior = Prior::simulator;
   EnergySource energy = EnergySource::limit;  // of joules_per_token
+  std::vector<std::string> energy_counters;   // files; empty: those that the system has
   std::string program;  // whose recipe predicts; empty: the machine's for replay, else ridgeline
 };
 
@@ -44,7 +46,6 @@ struct ExecutorSpec {  // [executor]
   int64_t retries = 2;              // of a trial that infrastructure ended
   std::vector<std::string> command;  // in place of `ridgeline train`
   std::vector<std::string> slurm_options;
-  std::vector<std::string> energy_counters;  // files; empty: those that the system has
   bool keep_folders = false;
 };
 
@@ -56,6 +57,7 @@ struct MeasureSpec {  // [measure]
   int64_t confirm = 3;       // best trials that are measured again
   int64_t confirm_rounds = 3;
   int64_t confirm_steps = 40;
+  bool confirm_alone = false;  // also where there is but one to confirm
 };
 
 struct FidelitySpec {  // [fidelity]; both 0: trials are whole
@@ -93,5 +95,14 @@ StudyFile load_study_file(const std::string& path, const std::vector<std::string
 
 // All keys, as Markdown tables.
 std::string study_keys();
+
+// What other files about runs share with it: when a run may end (measure.steps, least_steps, tolerance), and where runs take
+// place ([executor]).
+void bind_steps(Schema& schema, MeasureSpec& measure);
+void bind_executor(Schema& schema, ExecutorSpec& executor);
+void check_steps(const MeasureSpec& measure);
+
+// The lines "table.key = value" of what `schema` declares for which `decides` holds.
+std::string identity_of(const Schema& schema, const std::function<bool(const std::string& key)>& decides);
 
 }  // namespace ridgeline::study

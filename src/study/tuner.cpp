@@ -19,13 +19,14 @@ std::vector<TrialRecord> ranked(const std::vector<TrialRecord>& trials) {
   return good;
 }
 
-Tuner::Tuner(Problem& problem, StudyStore& store, Executor* executor, TuneListener& listener, std::string program)
+Tuner::Tuner(Problem& problem, StudyStore& store, std::unique_ptr<Suggestions> suggestions, Executor* executor,
+             TuneListener& listener, std::string program)
     : problem_(problem),
       store_(store),
       executor_(executor),
       listener_(listener),
       program_(std::move(program)),
-      searcher_(problem.make_searcher(store.earlier())) {}
+      suggestions_(std::move(suggestions)) {}
 
 TuneEnd Tuner::run() {
   restore();
@@ -44,13 +45,13 @@ void Tuner::restore() {
   std::sort(ended.begin(), ended.end(),
             [](const TrialRecord& a, const TrialRecord& b) { return *a.place < *b.place; });
   for (const TrialRecord& trial : ended) {
-    searcher_.tell(problem_.told(trial));
+    suggestions_->tell(problem_.told(trial));
     count(trial);
   }
   const std::vector<RunRecord> runs = problem_.is_measured() ? store_.runs() : std::vector<RunRecord>();
   for (const TrialRecord& trial : trials_) {
     if (trial.has_ended()) continue;
-    searcher_.mark_pending(problem_.point_of(trial));
+    suggestions_->mark_pending(problem_.point_of(trial));
     restore_open(trial, runs);
   }
   for (const RunRecord& run : runs) {
@@ -116,7 +117,7 @@ TrialRecord Tuner::next_trial(size_t point) const {
 TuneEnd Tuner::search_in_process() {
   while (within_budget()) {
     if (interrupt_.wait(0)) return TuneEnd::interrupted;
-    const std::optional<size_t> point = searcher_.ask();
+    const std::optional<size_t> point = suggestions_->ask();
     if (!point) return TuneEnd::exhausted;
     TrialRecord trial = next_trial(*point);
     listener_.started(trial, problem_.points().at(*point));
@@ -129,7 +130,7 @@ TuneEnd Tuner::search_in_process() {
     trial.place = trial.number;
     trial.ended_at = now_seconds();
     trials_.push_back(trial);
-    searcher_.tell(result);
+    suggestions_->tell(result);
     count(trial);
     listener_.ended(trial, problem_.points().at(*point));
   }
@@ -159,7 +160,7 @@ std::unique_ptr<MeasuredRun> Tuner::make_run(const RunRecord& begun, size_t poin
 TuneEnd Tuner::search_measured() {
   while (true) {
     while (static_cast<int64_t>(active_.size()) < problem_.file().executor.slots && within_budget()) {
-      const std::optional<size_t> point = searcher_.ask();
+      const std::optional<size_t> point = suggestions_->ask();
       if (!point) break;
       begin(*point);
     }
@@ -252,7 +253,7 @@ void Tuner::finish(Active& active) {
   trial.ended_at = now_seconds();
   trial.place = store_.end_trial(run, trial);
   active.run->forget();
-  searcher_.tell(problem_.told(trial));
+  suggestions_->tell(problem_.told(trial));
   count(trial);
   listener_.ended(trial, problem_.points().at(active.run->point()));
 }
@@ -293,7 +294,7 @@ TuneEnd Tuner::confirm() {
   // Where trials were cheap, a whole run may fail: then the next best takes its place.
   const bool may_fail = problem_.has_cheap_trials();
   if (!may_fail) best.resize(std::min(best.size(), static_cast<size_t>(measure.confirm)));
-  if (best.size() < 2 && !may_fail) return TuneEnd::budget;
+  if (best.size() < 2 && !may_fail && !measure.confirm_alone) return TuneEnd::budget;
   for (const TrialRecord& trial : best) {
     if (static_cast<int64_t>(confirmed.size()) == measure.confirm) break;
     if (!confirm_once(trial, 1)) return TuneEnd::interrupted;

@@ -1,4 +1,4 @@
-// Tuner: asks a searcher for points, has them tried, tells it what they cost, and keeps all of it in the store.
+// Tuner: asks for points (study/suggestions.h), has them tried, tells it what they cost, and keeps all of it in the store.
 //
 // Started again on the same store it goes on: ended trials are told in the order of their ends, those under way are
 // pending and run anew (or are taken up, where their executor has kept them), so that the next suggestion is the one that
@@ -11,6 +11,7 @@
 
 #include "study/interrupt.h"
 #include "study/measured_run.h"
+#include "study/suggestions.h"
 
 namespace ridgeline::study {
 
@@ -32,7 +33,8 @@ enum class TuneEnd { budget, exhausted, interrupted };
 class Tuner {
  public:
   // `executor` may be null where the objective needs no processes. `program`: path of `ridgeline`.
-  Tuner(Problem& problem, StudyStore& store, Executor* executor, TuneListener& listener, std::string program);
+  Tuner(Problem& problem, StudyStore& store, std::unique_ptr<Suggestions> suggestions, Executor* executor,
+        TuneListener& listener, std::string program);
 
   TuneEnd run();
 
@@ -71,7 +73,7 @@ class Tuner {
   Executor* executor_;
   TuneListener& listener_;
   std::string program_;
-  search::Searcher searcher_;
+  std::unique_ptr<Suggestions> suggestions_;
   Interrupt interrupt_;
   std::vector<TrialRecord> trials_;  // all, by number
   std::vector<Active> active_;

@@ -21,7 +21,8 @@ std::set<std::string> cost_lines(const std::string& identity) {
   std::istringstream stream(identity);
   for (std::string line; std::getline(stream, line);) {
     const std::string name = line.substr(0, line.find(' '));
-    const bool decides = !name.starts_with("space.") && name != "seed" && name != "warm_start" && name != "objective.prior";
+    const bool decides =
+        !name.starts_with("space.") && name != "seed" && name != "warm_start" && name != "objective.prior";
     if (decides) lines.insert(line);
   }
   return lines;
@@ -39,11 +40,15 @@ search::EarlierTrial ratios_of(const TrialRecord& trial, double limit_bytes) {
     earlier.log_cost = log_ratio(trial.costs.front(), trial.predicted_costs.front());
   }
   const bool has_need = trial.outcome == Outcome::out_of_memory && trial.missing_bytes > 0 && limit_bytes > 0;
-  earlier.log_peak = log_ratio(has_need ? limit_bytes + trial.missing_bytes : ran ? trial.peak_bytes : 0, trial.predicted_bytes);
+  earlier.log_peak = log_ratio(has_need ? limit_bytes + trial.missing_bytes
+                               : ran    ? trial.peak_bytes
+                                        : 0,
+                               trial.predicted_bytes);
   return earlier;
 }
 
-void take_over(const Problem& problem, const std::string& path, Beginning& beginning, std::set<std::string>& known_points) {
+void take_over(const Problem& problem, const std::string& path, Beginning& beginning,
+               std::set<std::string>& known_points) {
   if (!std::filesystem::is_regular_file(path)) {
     throw InputError("warm_start: {}: there is no such file; expected the SQLite file of an earlier study", path);
   }
@@ -68,11 +73,13 @@ void take_over(const Problem& problem, const std::string& path, Beginning& begin
   }
   if (known + ratios == 0) {
     throw InputError(
-        "warm_start: {}: nothing to take over: expected ended trials of the same problem, or trials with predictions and a "
+        "warm_start: {}: nothing to take over: expected ended trials of the same problem, or trials with predictions "
+        "and a "
         "machine and prior = \"simulator\" here",
         path);
   }
-  spdlog::info("warm start from {}: {} trials of the same problem are known, {} correct predictions", path, known, ratios);
+  spdlog::info("warm start from {}: {} trials of the same problem are known, {} correct predictions", path, known,
+               ratios);
 }
 
 }  // namespace

@@ -105,11 +105,6 @@ class TuneUnderSlurm(TrainingTest):
         self.assert_all_ok()
         self.assertFalse([line for line in self.call_slurm("squeue", "--steps", "--noheader").splitlines() if line])
 
-    def test_a_job_a_trial(self):
-        job = self.start(self.tune('executor.kind="sbatch"', f'executor.command=["{FAKE_TRAIN}"]'), **self.slurm)
-        self.finish(job)
-        self.assert_all_ok()
-
     def test_jobs_outlive_the_tuner(self):
         words = self.tune('executor.kind="sbatch"', f'executor.command=["{FAKE_TRAIN}"]')
         first = self.start(words, FAKE_PAUSE="0.7", **self.slurm)
@@ -124,6 +119,33 @@ class TuneUnderSlurm(TrainingTest):
         self.assertEqual(json.loads(runs)["trials"][0]["strategy"], before[0]["strategy"])
         handles = self.handles()
         self.assertEqual(len(handles), 4, "a job was submitted twice")
+
+    def test_scaling_by_jobs(self):
+        """A job for each point and repeat; a file of `scale` shares the executor's keys with one of `tune`."""
+        executor = STUDY[STUDY.index("[executor]"):]
+        (self.folder / "scale.toml").write_text(f"""
+model = "./run.toml"
+machine = "./machine.toml"
+[scale]
+devices = [1, 2, 4]
+global_batch = 8
+repeats = 2
+[strategy]
+tensor = 1
+pipeline = 1
+micro_batch = 2
+[measure]
+steps = 10
+least_steps = 7
+{executor}kind = "sbatch"
+command = ["{FAKE_TRAIN}"]
+""")
+        self.finish(self.start([RIDGELINE, "scale", "scale.toml", "--strong"], **self.slurm))
+        points = json.loads(self.call("scale", "scale.toml", "--strong", "--status", "--json"))["points"]
+        self.assertEqual([(point["devices"], len(point["runs"])) for point in points], [(1, 2), (2, 2), (4, 2)])
+        with sqlite3.connect(self.folder / "scale-strong.sqlite") as connection:
+            nodes = dict(connection.execute("select trial, max(nodes) from runs group by trial"))
+        self.assertEqual(sorted(nodes.values()), [1, 1, 2])
 
     def handles(self):
         with sqlite3.connect(self.folder / "study.sqlite") as connection:

@@ -1,6 +1,5 @@
 #include "study/store.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,8 +13,6 @@
 
 namespace ridgeline::study {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr const char* kIdentity = "model = gpt-tiny\nseed = 1\n";
 
@@ -79,18 +76,6 @@ TEST(StudyStore, KeepsWhatItBeganWith) {
   EXPECT_EQ(earlier[0].log_cost, 0.1);
   EXPECT_FALSE(earlier[0].log_peak);
   EXPECT_EQ(earlier[1].log_peak, 0.3);
-}
-
-TEST(StudyStore, AnotherStudysFileIsRefused) {
-  const Scratch scratch;
-  const std::string path = scratch.path("study.sqlite");
-  StudyStore(path, kIdentity);
-  try {
-    StudyStore(path, "model = gpt-tiny\nseed = 2\n");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("seed = 2 (was seed = 1)"));
-  }
 }
 
 TEST(StudyStore, WhatIsNoStudyIsRefused) {

@@ -152,7 +152,7 @@ class Tune(StudyTest):
         while not counter.exists():
             time.sleep(0.01)
         goals = ("--set", 'objective.goals=["joules_per_token"]', "--set", 'objective.energy="measured"')
-        document = self.result(self.write(trials=4), *goals, "--set", 'executor.energy_counters=["energy_uj"]',
+        document = self.result(self.write(trials=4), *goals, "--set", 'objective.energy_counters=["energy_uj"]',
                                "--set", "executor.keep_folders=true", FAKE_PAUSE="0.1")
         watts = [run["watts"] for run in self.rows("select watts from runs where outcome = 'ok'")]
         self.assertTrue(all(35 < value < 65 for value in watts), watts)
@@ -163,7 +163,7 @@ class Tune(StudyTest):
         tokens = config["strategy"]["global_batch"] * config["model"]["sequence"]
         self.assertAlmostEqual(json.loads(seconds["costs"])[0] * tokens / median, 50, delta=15)
         self.assertIsNotNone(document["best"])
-        error = self.tune(self.write("none.toml"), *goals, "--set", 'executor.energy_counters=["no-file"]', code=2)[1]
+        error = self.tune(self.write("none.toml"), *goals, "--set", 'objective.energy_counters=["no-file"]', code=2)[1]
         self.assertIn("no-file: expected a readable file that begins with a number of joules", error)
         error = self.tune(self.write("slots.toml", slots=2), *goals, code=2)[1]
         self.assertIn("executor.slots = 1", error)

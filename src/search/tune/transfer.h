@@ -17,9 +17,9 @@
 namespace ridgeline::search {
 
 struct EarlierTrial {
-  std::string point;                      // key of the earlier study's PointSet
-  std::optional<double> log_cost = {};    // log(cost / predicted cost) of its first goal; none: it failed
-  std::optional<double> log_peak = {};    // log(peak / predicted peak)
+  std::string point;                    // key of the earlier study's PointSet
+  std::optional<double> log_cost = {};  // log(cost / predicted cost) of its first goal; none: it failed
+  std::optional<double> log_peak = {};  // log(peak / predicted peak)
 };
 
 struct Transfer {
