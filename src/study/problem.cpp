@@ -184,7 +184,8 @@ Layout Problem::cheap_layout(size_t point) const {
   if (fidelity.layers > 0) cheap.model.layers = std::min(cheap.model.layers, fidelity.layers);
   spec::Strategy& strategy = cheap.strategy;
   if (fidelity.devices > 0) {
-    const int64_t replicas = std::max<int64_t>(1, fidelity.devices / (strategy.tensor * strategy.pipeline));
+    const int64_t of_one = strategy.tensor * strategy.context * strategy.pipeline;
+    const int64_t replicas = std::max<int64_t>(1, fidelity.devices / of_one);
     strategy.global_batch = strategy.global_batch / strategy.data * std::min(strategy.data, replicas);
     strategy.data = std::min(strategy.data, replicas);
   }

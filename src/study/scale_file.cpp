@@ -81,7 +81,8 @@ int64_t least_batch(const ScaleFile& file) {
   const ScaleSpec& scale = file.scale;
   const spec::Strategy& strategy = file.train.strategy;
   if (file.is_weak() && scale.replica_batch > 0) {
-    return scale.replica_batch * std::max<int64_t>(1, file.least_devices() / (strategy.tensor * strategy.pipeline));
+    const int64_t of_one = strategy.tensor * strategy.context * strategy.pipeline;
+    return scale.replica_batch * std::max<int64_t>(1, file.least_devices() / of_one);
   }
   return scale.global_batch > 0 ? scale.global_batch : strategy.global_batch;
 }

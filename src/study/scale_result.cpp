@@ -69,8 +69,13 @@ ScalePoint point_of(const Problem& problem, size_t index, const TrialRecord* tri
 }
 
 std::vector<std::pair<const char*, double>> parts_of(const simulate::StepTime& time) {
-  return {{"compute", time.compute},     {"tensor_comm", time.tensor_comm}, {"pipeline_comm", time.pipeline_comm},
-          {"data_comm", time.data_comm}, {"bubble", time.bubble},           {"optimizer", time.optimizer}};
+  return {{"compute", time.compute},
+          {"tensor_comm", time.tensor_comm},
+          {"context_comm", time.context_comm},
+          {"pipeline_comm", time.pipeline_comm},
+          {"data_comm", time.data_comm},
+          {"bubble", time.bubble},
+          {"optimizer", time.optimizer}};
 }
 
 void compare(const Problem& problem, const ScalePoint& least, ScalePoint& point) {
