@@ -62,7 +62,8 @@ void bind_software(Schema& schema, Machine& machine) {
   const Interval microseconds = between(0, 1e5);
   schema.table("stack", "What programs reach");
   schema.key("stack.name", stack.name, "versions of what was measured");
-  schema.choice("stack.program", stack.program, {"ridgeline", "megatron", "megatron-core", "nemo", "deepspeed", "deepspeed-bf16"},
+  schema.choice("stack.program", stack.program,
+                {"ridgeline", "megatron", "megatron-core", "nemo", "deepspeed", "deepspeed-bf16"},
                 "whose way of running a step was measured");
   schema.key("stack.product_efficiency", stack.product_efficiency, "large matrix products, share of peak", share);
   schema.key("stack.fp8_product_efficiency", stack.fp8_product_efficiency, "the same of products in 8 bits", share);

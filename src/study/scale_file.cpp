@@ -46,7 +46,7 @@ void bind_all(Schema& schema, ScaleFile& file) {
                                {{"measured", ObjectiveKind::measured}, {"simulate", ObjectiveKind::simulate}},
                                "training runs, or the simulator");
   schema.choice("objective.program", study.objective.program,
-                {"", "ridgeline", "megatron", "deepspeed", "deepspeed-bf16"},
+                {"", "ridgeline", "megatron", "megatron-core", "nemo", "deepspeed", "deepspeed-bf16"},
                 "whose way of running a step the simulator assumes; empty: ridgeline");
   bind_steps(schema, study.measure);
   bind_executor(schema, study.executor);
