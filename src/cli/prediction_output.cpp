@@ -70,6 +70,45 @@ json to_json(const simulate::Prediction& prediction) {
             {"optimizer", time.optimizer}}}};
 }
 
+namespace {
+
+json stage_json(const simulate::StageReport& stage) {
+  return {{"layers", stage.layers},
+          {"parameters", stage.parameters},
+          {"forward_seconds", stage.times.forward()},
+          {"backward_seconds", stage.times.backward()},
+          {"memory_total", stage.memory.total()},
+          {"memory",
+           {{"weights", stage.memory.weights},
+            {"gradients", stage.memory.gradients},
+            {"optimizer", stage.memory.optimizer},
+            {"activations", stage.memory.activations},
+            {"buffers", stage.memory.buffers},
+            {"total", stage.memory.total()}}}};
+}
+
+json part_json(const simulate::PartReport& part) {
+  return {{"name", part.name},
+          {"forward_seconds", part.forward},
+          {"backward_seconds", part.backward},
+          {"recompute_seconds", part.recompute},
+          {"saved_bytes", part.saved_bytes}};
+}
+
+}  // namespace
+
+json simulation_json(simulate::Evaluator& evaluator, const spec::Strategy& strategy) {
+  json document = to_json(evaluator.predict(strategy));
+  document["machine"] = evaluator.machine().name;
+  document["machine_purpose"] = to_string(evaluator.machine().purpose);
+  document["precision"] = to_string(evaluator.compute());
+  document["stages"] = json::array();
+  for (const simulate::StageReport& stage : evaluator.stages(strategy)) document["stages"].push_back(stage_json(stage));
+  document["parts"] = json::array();
+  for (const simulate::PartReport& part : evaluator.parts(strategy)) document["parts"].push_back(part_json(part));
+  return document;
+}
+
 std::string describe(const spec::Strategy& strategy) {
   std::string text = fmt::format("tensor {} x pipeline {} x data {}, micro-batch {}", strategy.tensor,
                                  strategy.pipeline, strategy.data, strategy.micro_batch);

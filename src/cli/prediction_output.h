@@ -10,6 +10,8 @@ namespace ridgeline::cli {
 
 nlohmann::json to_json(const spec::Strategy& strategy);
 nlohmann::json to_json(const simulate::Prediction& prediction);
+// The document of `simulate --json`: the prediction, its machine, every stage and the parts of a layer.
+nlohmann::json simulation_json(simulate::Evaluator& evaluator, const spec::Strategy& strategy);
 
 // "tensor 8 x pipeline 16 x data 8, micro-batch 1 ..."
 std::string describe(const spec::Strategy& strategy);

@@ -17,8 +17,6 @@
 namespace ridgeline::cli {
 namespace {
 
-using nlohmann::json;
-
 struct Arguments {
   std::string config;
   std::vector<std::string> sets;
@@ -56,21 +54,6 @@ void require_traceable(const spec::Strategy& strategy) {
       strategy.pipeline, strategy.virtual_pipeline, strategy.global_batch, strategy.micro_batches(), spans, kMostSpans);
 }
 
-json stage_json(const simulate::StageReport& stage) {
-  return {{"layers", stage.layers},
-          {"parameters", stage.parameters},
-          {"forward_seconds", stage.times.forward()},
-          {"backward_seconds", stage.times.backward()},
-          {"memory_total", stage.memory.total()},
-          {"memory",
-           {{"weights", stage.memory.weights},
-            {"gradients", stage.memory.gradients},
-            {"optimizer", stage.memory.optimizer},
-            {"activations", stage.memory.activations},
-            {"buffers", stage.memory.buffers},
-            {"total", stage.memory.total()}}}};
-}
-
 void print_report(const simulate::Prediction& prediction, const std::vector<simulate::StageReport>& stages,
                   const simulate::Evaluator& evaluator) {
   fmt::print("{} on {}\n{}\n\n", describe(prediction.strategy), evaluator.machine().name,
@@ -103,14 +86,6 @@ void print_parts(const std::vector<simulate::PartReport>& parts) {
   }
 }
 
-json part_json(const simulate::PartReport& part) {
-  return {{"name", part.name},
-          {"forward_seconds", part.forward},
-          {"backward_seconds", part.backward},
-          {"recompute_seconds", part.recompute},
-          {"saved_bytes", part.saved_bytes}};
-}
-
 int simulate_config(const Arguments& arguments) {
   set_up_log();
   const spec::Machine machine = arguments.machine.load();
@@ -130,15 +105,7 @@ int simulate_config(const Arguments& arguments) {
     print_parts(evaluator.parts(strategy));
     return kDone;
   }
-  json document = to_json(prediction);
-  document["machine"] = machine.name;
-  document["machine_purpose"] = to_string(machine.purpose);
-  document["precision"] = to_string(spec.precision.compute);
-  document["stages"] = json::array();
-  for (const simulate::StageReport& stage : stages) document["stages"].push_back(stage_json(stage));
-  document["parts"] = json::array();
-  for (const simulate::PartReport& part : evaluator.parts(strategy)) document["parts"].push_back(part_json(part));
-  print_json(document);
+  print_json(simulation_json(evaluator, strategy));
   return kDone;
 }
 

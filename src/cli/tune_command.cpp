@@ -4,9 +4,9 @@
 
 #include "cli/commands.h"
 #include "cli/guarded.h"
-#include "cli/plan_arguments.h"
 #include "cli/print_json.h"
 #include "cli/set_option.h"
+#include "cli/study_problem.h"
 #include "cli/study_runs.h"
 #include "cli/tune_output.h"
 #include "cli/tune_progress.h"
@@ -32,19 +32,6 @@ struct Arguments {
   size_t top = 0;
   std::string format;  // of --export
 };
-
-study::Problem problem_of(const Arguments& arguments) {
-  study::StudyFile file = study::load_study_file(arguments.study, arguments.sets);
-  spec::TrainSpec train;
-  file.sources.located([&] {
-    try {
-      train = load_model(file.model);
-    } catch (const InputError& error) {
-      throw InputError("model = \"{}\": {}", file.model, error.what());
-    }
-  });
-  return study::Problem(std::move(file), std::move(train));
-}
 
 void print(const Arguments& arguments, const study::Problem& problem, study::StudyStore& store) {
   const auto trials = store.trials();
@@ -93,7 +80,7 @@ void write_learned(const study::Problem& problem, study::StudyStore& store) {
 
 int tune(const Arguments& arguments) {
   set_up_log();
-  study::Problem problem = problem_of(arguments);
+  study::Problem problem = load_problem(arguments.study, arguments.sets);
   const std::string& path = problem.file().store;
   const std::unique_ptr<study::Executor> executor = executor_of(problem);
   const FileLock lock = lock_store(path);
@@ -124,7 +111,7 @@ int run(const Arguments& arguments) {
   if (arguments.study.empty()) throw InputError("STUDY is missing: expected a study file (see docs/tune.md)");
   const bool only_shows = arguments.wants_status || arguments.top > 0 || !arguments.format.empty();
   if (!only_shows) return tune(arguments);
-  const study::Problem problem = problem_of(arguments);
+  const study::Problem problem = load_problem(arguments.study, arguments.sets);
   if (!std::filesystem::exists(problem.file().store)) {
     throw InputError("{}: there is no such study yet; `ridgeline tune {}` begins it", problem.file().store,
                      arguments.study);

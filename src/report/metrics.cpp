@@ -1,8 +1,10 @@
 #include "report/metrics.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -21,7 +23,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kLargestFile = size_t{1} << 30;  // some three million steps
+constexpr size_t kLargestFile = size_t{1} << 30;  // some three million steps; of a run that is resumed
+constexpr size_t kLargestLine = size_t{1} << 20;
+constexpr size_t kReadBytes = size_t{1} << 18;
+constexpr const char* kExpected = "a metrics.jsonl";
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
 
 void put(Json& object, const char* key, double value) {
   object[key] = std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -63,7 +70,7 @@ void get(const Json& object, const std::string& where, const char* key, bool& va
   value = found->get<bool>();
 }
 
-std::string read_lines(const std::string& path) { return read_text_file(path, "a metrics.jsonl", kLargestFile); }
+std::string read_lines(const std::string& path) { return read_text_file(path, kExpected, kLargestFile); }
 
 // Calls visit(line, metrics) for each whole line that is not blank.
 template <typename Visitor>
@@ -72,8 +79,7 @@ void visit_lines(const std::string& path, std::string_view text, Visitor visit) 
   for (auto end = text.find('\n'); end != text.npos; end = text.find('\n')) {
     ++number;
     const auto line = text.substr(0, end);
-    if (line.find_first_not_of(" \t\r") != line.npos)
-      visit(line, parse_metrics(line, fmt::format("{}:{}", path, number)));
+    if (!is_blank(line)) visit(line, parse_metrics(line, fmt::format("{}:{}", path, number)));
     text.remove_prefix(end + 1);
   }
 }
@@ -132,8 +138,62 @@ StepMetrics parse_metrics(std::string_view line, const std::string& where) {
 
 std::vector<StepMetrics> read_metrics(const std::string& path) {
   std::vector<StepMetrics> all;
-  visit_lines(path, read_lines(path), [&](std::string_view, const StepMetrics& metrics) { all.push_back(metrics); });
+  MetricsReader reader(path);
+  while (const auto metrics = reader.next()) all.push_back(*metrics);
   return all;
+}
+
+MetricsReader::MetricsReader(std::string path) : path_(std::move(path)) {
+  const auto refuse = [&](const char* what, const char* reason) {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw InputError("{}: {}{}; expected {}", path_, what, reason, kExpected);
+  };
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status{};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) refuse("cannot read: ", std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) refuse("is a folder", "");
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) refuse("is not a regular file", "");
+  size_ = S_ISREG(status.st_mode) ? status.st_size : 0;
+}
+
+MetricsReader::~MetricsReader() { ::close(descriptor_); }
+
+double MetricsReader::share() const {
+  return size_ > 0 ? std::min(1.0, static_cast<double>(consumed_) / static_cast<double>(size_)) : 0.0;
+}
+
+// Reads on; false at the end.
+bool MetricsReader::fill() {
+  if (buffer_.size() - begin_ > kLargestLine) {
+    throw InputError("{}:{}: a line of more than 1 MiB; expected {}", path_, line_ + 1, kExpected);
+  }
+  buffer_.erase(0, begin_);
+  begin_ = 0;
+  const size_t before = buffer_.size();
+  buffer_.resize(before + kReadBytes);
+  ssize_t count = -1;
+  do count = ::read(descriptor_, buffer_.data() + before, kReadBytes);
+  while (count < 0 && errno == EINTR);
+  if (count < 0) throw Failure("{}: reading failed: {}", path_, std::strerror(errno));
+  buffer_.resize(before + static_cast<size_t>(count));
+  consumed_ += count;
+  return count > 0;
+}
+
+std::optional<StepMetrics> MetricsReader::next() {
+  size_t searched = begin_;
+  while (true) {
+    const size_t end = buffer_.find('\n', searched);
+    if (end == buffer_.npos) {
+      searched = buffer_.size() - begin_;
+      if (!fill()) return std::nullopt;
+      continue;
+    }
+    const std::string_view line(buffer_.data() + begin_, end - begin_);
+    ++line_;
+    searched = begin_ = end + 1;
+    if (!is_blank(line)) return parse_metrics(line, fmt::format("{}:{}", path_, line_));
+  }
 }
 
 MetricsFile::MetricsFile(std::string path, int64_t resumed_step) : path_(std::move(path)) {

@@ -3,6 +3,8 @@
 //   MetricsFile file("runs/a/metrics.jsonl", resumed_step);   // lines of later steps are cut off
 //   file.append(metrics);                                     // one write: a reader never sees half a line
 //   auto all = read_metrics("runs/a/metrics.jsonl");
+//   MetricsReader reader("runs/a/metrics.jsonl");              // a run of any length, a step at a time
+//   while (const auto step = reader.next()) ...;
 //
 // Keys of a line are the names of the fields below; optional ones are left out where there is no value, and a number
 // that is not finite (a loss that diverged) is null. Keys that are not known are ignored on reading.
@@ -46,6 +48,30 @@ StepMetrics parse_metrics(std::string_view line, const std::string& where);
 // All steps of a file, in its order. A last line without an end (a writer was killed in it) is left out; any other line
 // that cannot be read is an InputError that names it.
 std::vector<StepMetrics> read_metrics(const std::string& path);
+
+// The same file step by step, in memory that does not grow with it. `next` throws what read_metrics would.
+class MetricsReader {
+ public:
+  explicit MetricsReader(std::string path);
+  MetricsReader(const MetricsReader&) = delete;
+  MetricsReader& operator=(const MetricsReader&) = delete;
+  ~MetricsReader();
+
+  std::optional<StepMetrics> next();  // nothing at the end
+  int64_t line() const { return line_; }
+  double share() const;  // of the file's bytes that are read; 0 for a pipe
+
+ private:
+  bool fill();
+
+  std::string path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+  int64_t consumed_ = 0;
+  int64_t line_ = 0;
+  std::string buffer_;
+  size_t begin_ = 0;  // of what is not yet handed out
+};
 
 class MetricsFile {
  public:

@@ -11,36 +11,15 @@
 namespace ridgeline::report {
 namespace {
 
-std::optional<double> median(std::vector<double> values) {
-  values.erase(std::remove_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); }),
-               values.end());
+// Of the second half, without what is not finite; nothing where nothing is.
+std::optional<double> settled_median(const std::vector<double>& all) {
+  std::vector<double> values(all.begin() + static_cast<ptrdiff_t>(all.size() / 2), all.end());
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
   if (values.empty()) return std::nullopt;
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-// Median of get(step), which may be empty.
-template <typename Get>
-std::optional<double> median_of(std::span<const StepMetrics> metrics, Get get) {
-  std::vector<double> values;
-  for (const StepMetrics& step : metrics) {
-    if (const std::optional<double> value = get(step)) values.push_back(*value);
-  }
-  return median(std::move(values));
-}
-
-Speed settled_speed(std::span<const StepMetrics> metrics) {
-  const auto settled = metrics.subspan(metrics.size() / 2);
-  Speed speed;
-  speed.first_step = settled.front().step;
-  speed.last_step = settled.back().step;
-  speed.step_seconds = median_of(settled, [](const auto& step) { return std::optional(step.step_seconds); });
-  speed.tokens_per_second = median_of(settled, [](const auto& step) { return std::optional(step.tokens_per_second); });
-  speed.tflops_per_device = median_of(settled, [](const auto& step) { return std::optional(step.tflops_per_device); });
-  speed.mfu = median_of(settled, [](const auto& step) { return step.mfu; });
-  speed.hfu = median_of(settled, [](const auto& step) { return step.hfu; });
-  return speed;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
 // Which of `count` rows to show where `most` may be: evenly spread, with the first, the last and `also`.
@@ -56,22 +35,41 @@ std::set<size_t> chosen_rows(size_t count, size_t most, size_t also) {
 
 double HeldOut::perplexity() const { return std::exp(loss); }
 
-RunSummary summarise(std::span<const StepMetrics> metrics) {
-  RIDGELINE_ASSERT(!metrics.empty());
-  RunSummary summary;
-  summary.steps = metrics.back().step;
-  summary.tokens = metrics.back().tokens;
-  summary.loss = metrics.back().loss;
-  summary.speed = settled_speed(metrics);
-  for (const StepMetrics& step : metrics) {
-    if (std::isfinite(step.step_seconds)) summary.seconds += step.step_seconds;
-    summary.peak_memory = std::max(summary.peak_memory, step.peak_memory);
-    summary.skipped += step.skipped ? 1 : 0;
-    if (step.validation_loss) {
-      summary.held_out.push_back({step.step, step.tokens, step.loss, *step.validation_loss});
-    }
+void SummaryBuilder::add(const StepMetrics& step) {
+  summary_.steps = step.step;
+  summary_.tokens = step.tokens;
+  summary_.loss = step.loss;
+  if (std::isfinite(step.step_seconds)) summary_.seconds += step.step_seconds;
+  summary_.peak_memory = std::max(summary_.peak_memory, step.peak_memory);
+  summary_.skipped += step.skipped ? 1 : 0;
+  if (step.validation_loss) {
+    summary_.held_out.push_back({step.step, step.tokens, step.loss, *step.validation_loss});
   }
+  steps_.push_back(step.step);
+  step_seconds_.push_back(step.step_seconds);
+  tokens_per_second_.push_back(step.tokens_per_second);
+  tflops_per_device_.push_back(step.tflops_per_device);
+  mfu_.push_back(step.mfu.value_or(NAN));
+  hfu_.push_back(step.hfu.value_or(NAN));
+}
+
+RunSummary SummaryBuilder::finish() const {
+  RIDGELINE_ASSERT(!steps_.empty());
+  RunSummary summary = summary_;
+  summary.speed = {.first_step = steps_[steps_.size() / 2],
+                   .last_step = steps_.back(),
+                   .step_seconds = settled_median(step_seconds_),
+                   .tokens_per_second = settled_median(tokens_per_second_),
+                   .tflops_per_device = settled_median(tflops_per_device_),
+                   .mfu = settled_median(mfu_),
+                   .hfu = settled_median(hfu_)};
   return summary;
+}
+
+RunSummary summarise(std::span<const StepMetrics> metrics) {
+  SummaryBuilder builder;
+  for (const StepMetrics& step : metrics) builder.add(step);
+  return builder.finish();
 }
 
 std::string held_out_table(std::span<const HeldOut> held_out, int64_t rows) {

@@ -1,4 +1,8 @@
 // RunSummary: what a run's metrics come to, and its held-out losses as a table.
+//
+//   SummaryBuilder builder;                       // 48 bytes a step
+//   while (const auto step = reader.next()) builder.add(*step);
+//   RunSummary summary = builder.finish();
 #pragma once
 
 #include <cstdint>
@@ -39,6 +43,17 @@ struct RunSummary {
   int64_t peak_memory = 0;
   Speed speed;
   std::vector<HeldOut> held_out;
+};
+
+class SummaryBuilder {
+ public:
+  void add(const StepMetrics& step);
+  RunSummary finish() const;  // after one step or more
+
+ private:
+  RunSummary summary_;  // all but `speed`
+  std::vector<int64_t> steps_;
+  std::vector<double> step_seconds_, tokens_per_second_, tflops_per_device_, mfu_, hfu_;  // nan: not known
 };
 
 // `metrics` as read_metrics gives them, one or more.
