@@ -5,6 +5,8 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config python3 python3-ven
   libtomlplusplus-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libsqlite3-dev zlib1g-dev
   libeigen3-dev libgtest-dev libgmock-dev libbenchmark-dev)
 test_packages=(openmpi-bin mpich)
+# What the pages of `ridgeline report` are opened with in tests, which are left out where there is none.
+browser_packages=(chromium-headless-shell fonts-dejavu-core)
 corpus_packages=(bible-kjv)
 
 missing_packages() {

@@ -26,7 +26,7 @@ function value_axis(name, text, options = {}) {
   return {
     type: "value", name, nameLocation: "middle", nameGap: options.gap || 26, scale: true, ...options,
     nameTextStyle: { color: look.muted, fontSize: 12 },
-    axisLabel: { color: look.muted, hideOverlap: true, formatter: text, ...options.axisLabel },
+    axisLabel: { color: look.muted, hideOverlap: true, formatter: text && ((value) => text(value)), ...options.axisLabel },
     axisLine: { show: true, lineStyle: { color: look.line } }, axisTick: { show: false },
     splitLine: { lineStyle: { color: look.line, opacity: 0.7 } },
   };
@@ -42,7 +42,7 @@ function dressed(option) {
     itemWidth: 18, itemHeight: 10, ...option.legend } } : {};
   return {
     animation: false, color: look.colours, backgroundColor: "transparent",
-    textStyle: { fontFamily: "inherit", color: look.text },
+    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: look.text },
     aria: { enabled: true },
     ...option, ...names,
     grid: { left: 12, right: 20, top: option.legend ? 34 : 14, bottom: 8, outerBoundsMode: "same", outerBoundsContain: "all", ...option.grid },
@@ -120,6 +120,7 @@ function range_dragged(event, zoomed) {
 }
 
 function draw_all() {
+  for (const line of document.querySelectorAll(".swatch")) line.setAttribute("stroke", series_colour(Number(line.dataset.series)));
   for (const one of figures) one.draw();
 }
 

@@ -50,7 +50,10 @@ const goals = {
   tokens_per_node_hour: { label: "tokens a node-hour", text: (value) => `${count(value)} tokens/node-hour` },
   joules_per_token: { label: "joules a token", text: (value) => `${number(value)} J/token` },
 };
-const goal_of = (name) => goals[name] || { label: name, text: number };
+function goal_of(name) {
+  const { label, text } = goals[name] || { label: name, text: number };
+  return { label, text: (value) => (has(value) ? text(value) : "–") };
+}
 
 // element("p", {class: "finding"}, "text", other_element)
 function element(name, attributes = {}, ...children) {

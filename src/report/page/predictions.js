@@ -14,7 +14,8 @@ function memory_figure(layout, measured) {
   const parts = memory_parts.filter(([key]) => stages.some((memory) => memory[key] > 0));
   const largest = [...parts].sort(([a], [b]) => stages[fullest][b] - stages[fullest][a])[0];
   const lines = [];
-  if (layout.device_bytes > 0) lines.push({ yAxis: layout.device_bytes, name: `a device: ${bytes(layout.device_bytes)}` });
+  // A line far above the bars would flatten them.
+  if (layout.device_bytes > 0 && layout.device_bytes < 5 * totals[fullest]) lines.push({ yAxis: layout.device_bytes, name: `a device: ${bytes(layout.device_bytes)}` });
   if (measured > 0) lines.push({ yAxis: measured, name: `measured peak: ${bytes(measured)}` });
   const colour_line = () => ({ color: theme().text, type: "dashed" });
   return figure({

@@ -73,8 +73,12 @@ function speed_finding(runs) {
   }
   return each_run(runs, (run) => `median ${count(run.median.tokens_per_second)} tokens/s over the second half`);
 }
-const mfu_finding = (runs) => each_run(runs, (run) => `median ${percent(run.median.mfu)} over the second half`);
-const tflops_finding = (runs) => each_run(runs, (run) => `median ${number(run.median.tflops_per_device)} over the second half`);
+function mfu_finding(runs) {
+  return each_run(runs, (run) => `median ${percent(run.median.mfu)} over the second half`);
+}
+function tflops_finding(runs) {
+  return each_run(runs, (run) => `median ${number(run.median.tflops_per_device)} over the second half`);
+}
 function time_finding(runs) {
   return each_run(runs, (run) => {
     const highs = highs_of(run, "step_seconds");
