@@ -103,6 +103,8 @@ json layout_json(const spec::TrainSpec& train, const std::optional<spec::Machine
     document = account_json(train);
     document["timeline"] = timeline_json(train, nullptr);
   }
+  const cost::FullestDevice fullest = cost::fullest_device(train.model, train.strategy, train.precision.compute);
+  document["tensor_bytes"] = fullest.memory.total();
   document["description"] = describe(train.strategy);
   document["devices"] = train.strategy.ranks();
   return document;

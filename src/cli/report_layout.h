@@ -12,8 +12,9 @@
 namespace ridgeline::cli {
 
 // `train.strategy.data` is derived. With a machine: the document of `simulate --json`. Without: "strategy", and
-// "stages" with the account of memory (cost/memory.h). Both with "description", "timeline" (left out where it would be
-// too long to draw) and "devices".
+// "stages" with the account of memory (cost/memory.h). Both with "description", "tensor_bytes" (that account's total on
+// the fullest device: what an allocator counts, without the machine's context and communicators), "timeline" (left out
+// where it would be too long to draw) and "devices".
 //
 // "timeline": "stages", "micro_batches" of a step and "drawn" ones (the steady state of a long step is cut short),
 // "unit" ("seconds", or "forward" where times are those of equal stages whose backward takes twice a forward's), "tick"

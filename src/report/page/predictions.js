@@ -118,7 +118,7 @@ function agreement_table(run, layout) {
     ["tokens a second", layout.tokens_per_second, run.median.tokens_per_second, count],
     ["TFLOP/s a device", layout.tflops_per_device, run.median.tflops_per_device, number],
     ["MFU", layout.mfu, run.median.mfu, (value) => percent(value)],
-    ["memory of the fullest device", layout.memory.total, run.peak_memory || null, bytes]];
+    ["memory of tensors, fullest device", layout.tensor_bytes, run.peak_memory || null, bytes]];
   const off = (row) => (has(row[1]) && has(row[2]) && row[2] !== 0 ? row[1] / row[2] - 1 : null);
   return table({
     title: "Predicted against measured",
