@@ -130,7 +130,7 @@ TEST_F(Report, OfWhatIsNoRunAndNoStudyIsRefused) {
   write("lone.sqlite", std::string("SQLite format 3") + '\0');
   EXPECT_THAT(refused("lone.sqlite"), HasSubstr("there is no lone.toml"));
   write("other.json", "{\"a\": 1}");
-  EXPECT_THAT(refused("other.json"), HasSubstr("expected what `ridgeline simulate --json` printed"));
+  EXPECT_THAT(refused("other.json"), HasSubstr("expected what `ridgeline simulate --json`"));
   write("cut.json", "{\"a\": ");
   EXPECT_THAT(refused("cut.json"), HasSubstr("cut.json"));
   write("mixed.jsonl", "{\"step\": 9}\n{\"step\": 5}\n");
