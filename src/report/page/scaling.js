@@ -44,7 +44,7 @@ function efficiency_loss_figure(points) {
     title: "Where efficiency is lost, by the simulator", wide: true,
     finding: most ? `At ${last.devices.toLocaleString("en")} devices most by the ${loss_names[most]}: ${percent(last.loss[most])} of the time` : "Nowhere: all points are as efficient as the smallest",
     option: () => ({
-      legend: {}, xAxis: name_axis("devices", points.map((point) => count(point.devices))), yAxis: value_axis("", (value) => percent(value, 0)),
+      legend: {}, xAxis: name_axis("devices", points.map((point) => count(point.devices))), yAxis: value_axis("", (value) => `${number(100 * value)} %`),
       tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: (bars) => tip(`${bars[0].axisValue} devices`, ...bars.map((bar) => `${bar.seriesName}: ${percent(bar.value)}`)) },
       series: parts.map((part, index) => ({ type: "bar", stack: "lost", name: loss_names[part], barMaxWidth: 60, data: points.map((point) => point.loss[part]), itemStyle: { color: series_colour(index), borderColor: theme().card, borderWidth: 0.5 } })),
     }),
