@@ -115,7 +115,7 @@ void add_report_command(CLI::App& program, int& exit_code) {
   command
       ->add_option("WHAT", arguments->subjects,
                    "run folders (training.run), study files of `tune`; for a page also configs of `train` and what "
-                   "`simulate --json` printed")
+                   "`simulate`, `scale` or `project --json` printed, in a .json file")
       ->required();
   command->add_option("-o,--output", arguments->output, "write one HTML page that opens without a network");
   command->add_option("--machine", arguments->machine,

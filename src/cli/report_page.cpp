@@ -56,13 +56,24 @@ json config_json(const ReportSubject& subject, const PageRequest& request) {
           {"layout", layout_json(train, request.machine, cost::recipe(request.program))}};
 }
 
-json document_json(const ReportSubject& subject) {
+// What a command printed, into the part of the page that shows it.
+void add_document(const ReportSubject& subject, json& data) {
   const std::string text = read_text_file(subject.path, "what a command printed for --json", kLargestDocument);
   json document = parse_json(text, subject.path);
-  if (!document.is_object() || !document.contains("stages") || !document.contains("time")) {
-    throw InputError("{}: expected what `ridgeline simulate --json` printed", subject.path);
+  const auto has = [&](std::initializer_list<const char*> keys) {
+    return document.is_object() &&
+           std::all_of(keys.begin(), keys.end(), [&](const char* key) { return document.contains(key); });
+  };
+  if (has({"strategy", "stages", "time", "step_seconds"})) {
+    data["layouts"].push_back({{"name", subject.name}, {"layout", std::move(document)}});
+  } else if (has({"kind", "points", "fit", "critical_batch"})) {
+    data["scales"].push_back({{"name", subject.name}, {"document", std::move(document)}});
+  } else if (has({"days", "hours", "node_hours", "energy_mwh"})) {
+    data["projections"].push_back({{"name", subject.name}, {"document", std::move(document)}});
+  } else {
+    throw InputError("{}: expected what `ridgeline simulate --json`, `scale --json` or `project --json` printed",
+                     subject.path);
   }
-  return {{"name", subject.name}, {"layout", std::move(document)}};
 }
 
 std::string title_of(const std::vector<ReportSubject>& subjects) {
@@ -94,6 +105,8 @@ void write_report_page(const PageRequest& request) {
                {"runs", json::array()},
                {"studies", json::array()},
                {"layouts", json::array()},
+               {"scales", json::array()},
+               {"projections", json::array()},
                {"machine", request.machine ? machine_json(*request.machine) : json()}};
   for (const ReportSubject& subject : request.subjects) {
     switch (subject.kind) {
@@ -107,7 +120,7 @@ void write_report_page(const PageRequest& request) {
         data["layouts"].push_back(config_json(subject, request));
         break;
       case Kind::document:
-        data["layouts"].push_back(document_json(subject));
+        add_document(subject, data);
         break;
     }
   }

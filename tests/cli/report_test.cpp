@@ -91,4 +91,53 @@ TEST_F(Report, OfNoRunIsRefused) {
   EXPECT_THAT(refused("run"), HasSubstr("metrics.jsonl:2: expected a JSON object"));
 }
 
+TEST_F(Report, OfSeveralRunsIsAListOrOneAfterTheOther) {
+  write_run(20);
+  std::filesystem::copy(folder_ + "/run", folder_ + "/other", std::filesystem::copy_options::recursive);
+  EXPECT_EQ(nlohmann::json::parse(run("report run other --json").output).size(), 2);
+  EXPECT_THAT(run("report run other").output, HasSubstr("\nother: 20 steps"));
+  EXPECT_THAT(run("report run ./run/metrics.jsonl").errors, HasSubstr("was given twice"));
+}
+
+TEST_F(Report, APageHoldsWhatItShowsAndNothingThatRuns) {
+  write_run(50);
+  const std::string hostile = "a<script>alert(1)<";
+  std::filesystem::rename(folder_ + "/run", folder_ + "/" + hostile);
+  const Result result = run("report '" + hostile + "' --output page.html");
+  if (result.errors.find("without the chart library") != std::string::npos) {
+    EXPECT_EQ(result.exit_code, 1);
+    GTEST_SKIP() << "this build has no chart library";
+  }
+  ASSERT_EQ(result.exit_code, 0) << result.errors;
+  const std::string page = read(folder_ + "/page.html");
+  EXPECT_THAT(page, HasSubstr("a\\u003cscript\\u003ealert(1)\\u003c"));
+  EXPECT_THAT(page, HasSubstr("<title>a&lt;script&gt;alert(1)&lt;"));
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_THAT(page, HasSubstr("Content-Security-Policy"));
+  EXPECT_THAT(page, HasSubstr("Apache License"));
+  EXPECT_LT(page.size(), 5e6);
+}
+
+TEST_F(Report, OfWhatIsNoRunAndNoStudyIsRefused) {
+  const auto refused = [&](const std::string& arguments) {
+    const Result result = run("report " + arguments + " --output page.html");
+    EXPECT_EQ(result.exit_code, 2) << result.errors;
+    EXPECT_FALSE(std::filesystem::exists(folder_ + "/page.html"));
+    return result.errors;
+  };
+  write("damaged.sqlite", "no database");
+  EXPECT_THAT(refused("damaged.sqlite"), HasSubstr("damaged.sqlite: is no SQLite file"));
+  write("lone.sqlite", std::string("SQLite format 3") + '\0');
+  EXPECT_THAT(refused("lone.sqlite"), HasSubstr("there is no lone.toml"));
+  write("other.json", "{\"a\": 1}");
+  EXPECT_THAT(refused("other.json"), HasSubstr("expected what `ridgeline simulate --json`"));
+  write("cut.json", "{\"a\": ");
+  EXPECT_THAT(refused("cut.json"), HasSubstr("cut.json"));
+  write("mixed.jsonl", "{\"step\": 9}\n{\"step\": 5}\n");
+  EXPECT_THAT(refused("mixed.jsonl"), HasSubstr("mixed.jsonl:2: step 5 stands after step 9"));
+  std::filesystem::create_directories(folder_ + "/young/checkpoints");
+  EXPECT_THAT(refused("young"), HasSubstr("has finished no step yet"));
+  EXPECT_THAT(refused("missing"), HasSubstr("missing: cannot read: No such file"));
+}
+
 }  // namespace

@@ -20,6 +20,7 @@ EMBED(figures, RIDGELINE_PAGE_FOLDER "/figures.js")
 EMBED(runs, RIDGELINE_PAGE_FOLDER "/runs.js")
 EMBED(predictions, RIDGELINE_PAGE_FOLDER "/predictions.js")
 EMBED(studies, RIDGELINE_PAGE_FOLDER "/studies.js")
+EMBED(scaling, RIDGELINE_PAGE_FOLDER "/scaling.js")
 EMBED(main, RIDGELINE_PAGE_FOLDER "/page.js")
 #ifdef RIDGELINE_ECHARTS_FOLDER
 EMBED(library, RIDGELINE_ECHARTS_FOLDER "/dist/echarts.min.js")
@@ -33,7 +34,7 @@ PageAssets page_assets() {
   PageAssets assets{.page = EMBEDDED(page),
                     .style = EMBEDDED(style),
                     .scripts = {EMBEDDED(format), EMBEDDED(tables), EMBEDDED(figures), EMBEDDED(runs),
-                                EMBEDDED(predictions), EMBEDDED(studies), EMBEDDED(main)},
+                                EMBEDDED(predictions), EMBEDDED(studies), EMBEDDED(scaling), EMBEDDED(main)},
                     .library = {},
                     .licence = {},
                     .notice = {}};

@@ -3,6 +3,7 @@
 //   runs      [{run, steps, tokens, seconds, loss, median, curves, settings, devices, layout, note}]
 //   studies   [the document of `tune --json`, with goal, goals, shap, settings, machine_facts]
 //   layouts   [{name, settings, layout}]: configs, and what `simulate` printed
+//   scales, projections  [{name, document}]: what `scale --json` and `project --json` printed
 //   machine   [[name, value]], or null
 "use strict";
 
@@ -22,6 +23,8 @@ function show(data) {
     if (one.layout) show_layout(one, data.runs.length + data.layouts.length > 1);
   }
   for (const study of data.studies) show_study(study, data.studies.length > 1);
+  for (const scale of data.scales || []) show_scale(scale);
+  for (const projection of data.projections || []) show_projection(projection);
   const settings = [...data.runs.map((run) => [run.run, run.settings]), ...data.layouts.map((one) => [one.name, one.settings]),
     ...data.studies.map((study) => [study.study, study.settings])].filter(([, rows]) => rows);
   const machines = [["Machine", data.machine], ...data.studies.map((study) => [`Machine of ${study.study}`, study.machine_facts])]
