@@ -97,7 +97,7 @@ MemoryModel::Saved MemoryModel::count_saved(const spec::Strategy& strategy) {
     saved.transient = rows * element() * (3 * hidden + 2 * widest) + context_buffers(strategy);
   }
   if (recipe_.keeps_weight_gradients) {
-    const cost::LocalShares& local = shares(strategy.tensor);
+    const cost::LocalShares& local = shares(strategy);
     const double matrix = to_double(local.mlp_width + local.expert_width) * hidden;
     saved.transient += matrix * (model_.gated_mlp ? 2 : 1) * 4 + matrix * 2;
     if (strategy.sequence_parallel) saved.transient += 4 * rows * hidden * element();
@@ -236,7 +236,7 @@ StageMemory MemoryModel::stage(const spec::Strategy& strategy, int64_t stage, in
   memory.buffers = saved(strategy).transient + sharding_buffers(strategy, layers, first, last);
   if (recipe_.keeps_weight_gradients) {
     // The head's gradient waits where the same stage goes on into its layers with every micro-batch in flight.
-    if (first && last) memory.buffers += (shares(strategy.tensor).head + shares(strategy.tensor).tied) * 2;
+    if (first && last) memory.buffers += (shares(strategy).head + shares(strategy).tied) * 2;
   } else if (last) {
     memory.buffers += logits_buffers(strategy);
   }
