@@ -8,9 +8,11 @@ endif()
 set(page_folder ${CMAKE_SOURCE_DIR}/src/report/page)
 file(GLOB page_files CONFIGURE_DEPENDS ${page_folder}/*.html ${page_folder}/*.css ${page_folder}/*.js)
 set(page_definitions RIDGELINE_PAGE_FOLDER="${page_folder}")
-if(EXISTS ${page_packages}/echarts/dist/echarts.min.js)
+# Looked for anew in each build, so that a set-up which installs it later is noticed.
+file(GLOB page_library CONFIGURE_DEPENDS ${page_packages}/echarts/dist/echarts.min.js)
+if(page_library)
   list(APPEND page_definitions RIDGELINE_ECHARTS_FOLDER="${page_packages}/echarts")
-  list(APPEND page_files ${page_packages}/echarts/dist/echarts.min.js ${page_packages}/echarts/LICENSE
+  list(APPEND page_files ${page_library} ${page_packages}/echarts/LICENSE
     ${page_packages}/echarts/NOTICE)
 else()
   message(STATUS "No chart library in ${page_packages}: `ridgeline report --output` will say so. scripts/set-up installs it.")
