@@ -72,6 +72,7 @@ std::vector<std::pair<const char*, double>> parts_of(const simulate::StepTime& t
   return {{"compute", time.compute},
           {"tensor_comm", time.tensor_comm},
           {"context_comm", time.context_comm},
+          {"expert_comm", time.expert_comm},
           {"pipeline_comm", time.pipeline_comm},
           {"data_comm", time.data_comm},
           {"bubble", time.bubble},
