@@ -32,9 +32,10 @@ void read_attention_shape(Reading& reading, const std::string& prefix, const std
 
 void read_experts(Reading& reading, const std::string& prefix, const std::string& kind) {
   ModelSpec& model = reading.config().spec.model;
-  const char* count = kind == "mixtral" ? "num_local_experts" : "num_experts";
   if (kind != "mixtral" && kind != "qwen3_moe") return;
-  if (!reading.set(prefix + count, model.experts, "model.experts", 1)) {
+  // Versions of transformers write the number of Qwen 3's under either name.
+  if (!reading.set(prefix + "num_local_experts", model.experts, "model.experts", 1) &&
+      !reading.set(prefix + "num_experts", model.experts, "model.experts", 1)) {
     model.experts = kind == "mixtral" ? 8 : 128;
     reading.assume(assignment("model.experts", model.experts) + " (default of " + kind + ")");
   }

@@ -45,7 +45,7 @@ TEST_F(Explain, SaysTheSameInJson) {
   const nlohmann::json document = nlohmann::json::parse(output_);
   EXPECT_EQ(document["format"], "Hugging Face config.json (mixtral)");
   EXPECT_EQ(document["parameters"], 46'702'792'704);
-  EXPECT_EQ(document["trainable"], false);
+  EXPECT_EQ(document["trainable"], true);
   EXPECT_EQ(document["devices"], nullptr);
   EXPECT_THAT(document["config"].get<std::string>(), HasSubstr("experts = 8\n"));
   for (const char* list : {"understood", "beyond", "ignored", "assumed", "missing"}) {

@@ -232,7 +232,8 @@ TEST_F(Planning, BadInputIsNamed) {
   write("runs.csv", "a,b\n1,2\n");
   refused("plan --model gpt-22b --machine frontier --global-batch 1024 --write w.toml", "add --nodes or --devices");
   refused("plan --model gpt-1t --machine frontier --nodes 16 --global-batch 128 --write w.toml", "nothing fits");
-  refused("plan --model mixtral-8x7b --machine frontier --nodes 2 --global-batch 8 --trainable", "`ridgeline train`");
+  write("norm.toml", "[model]\npreset = \"gpt-22b\"\nembedding_norm = true\n");
+  refused("plan --model ./norm.toml --machine frontier --nodes 2 --global-batch 8 --trainable", "`ridgeline train`");
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/w.toml"));
   refused("simulate big.toml --machine frontier --trace t.json", "strategy.global_batch = 1000000");
   // A --set takes one word: what follows it is the config.
