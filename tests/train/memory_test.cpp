@@ -65,7 +65,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Layout{1, 2, 1, "ring2 zb"}, Layout{2, 1, 2, "ring2 sp zero3 selective"}, Layout{1, 1, 1, "heads2"},
                     Layout{2, 1, 1, "heads4 sp"}, Layout{1, 2, 1, "heads2 full"}, Layout{1, 2, 1, "heads4 zb bf16"},
                     Layout{1, 1, 1, "llama3 heads8"}, Layout{1, 1, 1, "qwen3 heads4 selective"},
-                    Layout{1, 1, 1, "qwen3 ring2 selective"}),
+                    Layout{1, 1, 1, "qwen3 ring2 selective"}, Layout{1, 1, 1, "mixtral all_experts"},
+                    Layout{1, 1, 2, "mixtral all_experts ep2 zero"}, Layout{2, 1, 2, "qwen3_moe all_experts sp ep2"},
+                    Layout{1, 2, 2, "shared_experts all_experts full zero3 ep2"},
+                    Layout{1, 2, 1, "qwen3_moe all_experts zb selective"}),
     [](const auto& info) { return info.param.name(); });
 
 }  // namespace

@@ -25,6 +25,7 @@ struct Case {
   spec::ScheduleKind schedule = spec::ScheduleKind::one_f_one_b, other_schedule = spec::ScheduleKind::one_f_one_b;
   int64_t context = 1, other_context = 1;
   spec::ContextKind context_kind = spec::ContextKind::ring;
+  int64_t expert = 1, other_expert = 1;
 };
 
 class ResumeTest : public testing::TestWithParam<Case> {
@@ -46,6 +47,7 @@ class ResumeTest : public testing::TestWithParam<Case> {
     spec.strategy.pipeline = c.pipeline;
     spec.strategy.context = c.context;
     spec.strategy.context_kind = c.context_kind;
+    spec.strategy.expert = c.expert;
     spec.strategy.schedule = c.schedule;
     spec.strategy.virtual_pipeline = c.chunks;
     spec.strategy.zero_stage = c.zero;
@@ -95,6 +97,7 @@ TEST_P(ResumeTest, InAnotherLayoutEqualsToRounding) {
   other.strategy.sequence_parallel = c.other_tensor > 1;
   other.strategy.pipeline = c.other_pipeline;
   other.strategy.context = c.other_context;
+  other.strategy.expert = c.other_expert;
   other.strategy.schedule = c.other_schedule;
   other.strategy.virtual_pipeline = c.other_chunks;
   other.strategy.zero_stage = c.other_zero;
@@ -138,7 +141,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{.name = "heads_to_other_width", .precision = spec::Precision::bf16, .ranks = 4, .tensor = 1,
                          .pipeline = 1, .zero = 3, .tied = 1, .other_ranks = 4, .other_tensor = 1, .other_pipeline = 1,
                          .other_zero = 2, .family = "qwen3", .context = 4, .other_context = 2,
-                         .context_kind = spec::ContextKind::all_to_all}),
+                         .context_kind = spec::ContextKind::all_to_all},
+                    // Biases of the router are state too; here they move with every step.
+                    Case{.name = "experts", .precision = spec::Precision::fp32, .ranks = 4, .tensor = 1, .pipeline = 1,
+                         .zero = 1, .tied = 0, .other_ranks = 8, .other_tensor = 2, .other_pipeline = 1,
+                         .other_zero = 3, .family = "shared_experts", .expert = 2, .other_expert = 4},
+                    Case{.name = "experts_to_one_rank", .precision = spec::Precision::bf16, .ranks = 8, .tensor = 1,
+                         .pipeline = 2, .zero = 3, .tied = 0, .other_ranks = 1, .other_tensor = 1, .other_pipeline = 1,
+                         .other_zero = 0, .family = "qwen3_moe", .expert = 4}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Resume, OfAnotherModelNamesTensorAndShapes) {
