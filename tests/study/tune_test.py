@@ -113,9 +113,13 @@ class Tune(StudyTest):
         document = self.result(study, *cheap)
         configs = {int(path.parent.name): tomllib.loads(path.read_text())
                    for path in (self.folder / "study.runs").glob("*/trial.toml")}
+        layers = {"search": [], "confirm": []}
         for run in self.rows("select * from runs where outcome = 'ok'"):
-            layers = configs[run["id"]]["model"]["layers"]
-            self.assertEqual(layers, 4 if run["purpose"] == "confirm" else 2, run)
+            layers[run["purpose"]].append(configs[run["id"]]["model"]["layers"])
+        self.assertEqual(set(layers["confirm"]), {4})
+        # A layout that half of the layers cannot have, or whose cheap run would need more memory, is measured whole.
+        self.assertLessEqual(set(layers["search"]), {2, 4})
+        self.assertGreater(layers["search"].count(2), len(layers["search"]) / 2)
         self.assertEqual(len(document["confirmed"]), 2)
         best = document["best"]
         self.assertEqual(best["objective"], document["confirmed"][0]["objective"])
