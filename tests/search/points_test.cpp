@@ -53,6 +53,50 @@ TEST(SpaceDescription, HoldsWhatItsListsAndConstraintsAllow) {
   EXPECT_EQ(points.find("tensor=3"), std::nullopt);
 }
 
+TEST(SpaceDescription, SharesSequencesWhereAsked) {
+  SpaceDescription space;
+  const spec::ModelSpec model = spec::model_preset("gpt-22b");
+  const StudySize size{.devices = 16, .global_batch = 64};
+  const size_t plain = enumerate(space, model, size).size();
+  space.context = {1, 2, 4};
+  space.context_kind = "ring, all_to_all";
+  space.constraints = "context * tensor <= 8";
+  const PointSet points = enumerate(space, model, size);
+  EXPECT_GT(points.size(), plain);
+  std::set<std::pair<int64_t, spec::ContextKind>> seen;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const spec::Strategy& strategy = points.at(i).strategy;
+    seen.insert({strategy.context, strategy.context_kind});
+    EXPECT_LE(strategy.context * strategy.tensor, 8);
+    EXPECT_EQ(numbers_of_key(points.key(i)).at("data"), static_cast<double>(strategy.data));
+    // Keys of studies from before the axis was there stay what they were.
+    EXPECT_EQ(points.key(i).find("context") == std::string::npos, strategy.context == 1) << points.key(i);
+  }
+  using Kind = spec::ContextKind;
+  EXPECT_EQ(seen, (std::set<std::pair<int64_t, Kind>>{
+                      {1, Kind::ring}, {2, Kind::ring}, {2, Kind::all_to_all}, {4, Kind::ring}, {4, Kind::all_to_all}}));
+}
+
+TEST(SpaceDescription, LaysExpertsInEveryWay) {
+  SpaceDescription space;
+  space.tensor = {1, 2};
+  space.recompute = "full";
+  const spec::ModelSpec model = spec::model_preset("mixtral-8x7b");
+  const StudySize size{.devices = 16, .global_batch = 64};
+  const PointSet points = enumerate(space, model, size);
+  std::set<std::pair<int64_t, bool>> seen;
+  for (size_t i = 0; i < points.size(); ++i) {
+    seen.insert({points.at(i).strategy.expert, points.at(i).strategy.expert_tensor == 1});
+  }
+  EXPECT_EQ(seen, (std::set<std::pair<int64_t, bool>>{{1, false}, {2, false}, {4, false}, {8, false},
+                                                      {1, true}, {2, true}, {4, true}, {8, true}}));
+  space.expert = {8};
+  space.expert_tensor = {0};
+  const PointSet narrow = enumerate(space, model, size);
+  for (size_t i = 0; i < narrow.size(); ++i) EXPECT_EQ(narrow.at(i).strategy.expert, 8);
+  EXPECT_LT(narrow.size() * 4, points.size());
+}
+
 TEST(SpaceDescription, AccumulationDecidesTheGlobalBatch) {
   SpaceDescription space;
   space.preset = "frontier-study";

@@ -13,8 +13,9 @@ Dominance::Dominance(const PointSet& points) {
     const Point& point = points.at(i);
     const spec::Strategy& s = point.strategy;
     needs_.push_back({s.micro_batch, static_cast<int64_t>(s.recompute), s.zero_stage, s.sequence_parallel ? 1 : 0});
-    std::string rest = fmt::format("{} {} {} {} {} {}", point.devices, s.tensor, s.pipeline,
-                                   point.strategy.virtual_pipeline, s.global_batch, static_cast<int>(s.schedule));
+    std::string rest = fmt::format("{} {} {} {} {} {} {} {} {} {}", point.devices, s.tensor, s.pipeline,
+                                   s.virtual_pipeline, s.global_batch, static_cast<int>(s.schedule), s.context,
+                                   static_cast<int>(s.context_kind), s.expert, s.expert_tensor);
     for (const auto& [name, text] : point.extra) rest += fmt::format(" {}={}", name, text);
     const auto [found, is_new] = group_by_rest.emplace(rest, groups_.size());
     if (is_new) groups_.emplace_back();

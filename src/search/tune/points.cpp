@@ -20,6 +20,7 @@ struct Known {
   std::vector<std::string> labels;  // of values 0, 1, 2 ...; empty: the number itself
   int64_t (*number)(const Point&);
   bool derived;  // follows from the others, so that it is no dimension
+  std::optional<int64_t> unsaid = {};  // the value that a key leaves out: that of what most strategies do without
 };
 
 const std::vector<Known>& known_dimensions() {
@@ -29,6 +30,20 @@ const std::vector<Known>& known_dimensions() {
       {"tensor", S::logarithmic, {}, [](const Point& p) { return p.strategy.tensor; }, false},
       {"pipeline", S::logarithmic, {}, [](const Point& p) { return p.strategy.pipeline; }, false},
       {"virtual_pipeline", S::logarithmic, {}, [](const Point& p) { return p.strategy.virtual_pipeline; }, false},
+      {"context", S::logarithmic, {}, [](const Point& p) { return p.strategy.context; }, false, 1},
+      {"context_kind",
+       S::unordered,
+       {"ring", "all_to_all"},
+       [](const Point& p) -> int64_t { return static_cast<int64_t>(p.strategy.context_kind); },
+       false,
+       0},
+      {"expert", S::logarithmic, {}, [](const Point& p) { return p.strategy.expert; }, false, 1},
+      {"expert_tensor",
+       S::ordered,
+       {"as_tensor", "1"},
+       [](const Point& p) -> int64_t { return p.strategy.expert_tensor == 1 && p.strategy.tensor > 1 ? 1 : 0; },
+       false,
+       0},
       {"data", S::logarithmic, {}, [](const Point& p) { return p.strategy.data; }, true},
       {"micro_batch", S::logarithmic, {}, [](const Point& p) { return p.strategy.micro_batch; }, false},
       {"micro_batches", S::logarithmic, {}, [](const Point& p) { return p.strategy.micro_batches(); }, true},
@@ -78,7 +93,7 @@ std::string label_of(const Known& known, int64_t value) {
 std::string key_of(const Point& point) {
   std::string key;
   for (const Known& known : known_dimensions()) {
-    if (known.derived) continue;
+    if (known.derived || known.number(point) == known.unsaid) continue;
     if (!key.empty()) key += ' ';
     key += fmt::format("{}={}", known.name, label_of(known, known.number(point)));
   }
@@ -131,6 +146,9 @@ std::map<std::string, int64_t> numbers_of(const Point& point) {
 
 std::map<std::string, double> numbers_of_key(const std::string& key) {
   std::map<std::string, double> numbers;
+  for (const Known& known : known_dimensions()) {
+    if (known.unsaid) numbers[known.name] = static_cast<double>(*known.unsaid);
+  }
   std::istringstream words(key);
   for (std::string word; words >> word;) {
     const size_t equals = word.find('=');
@@ -148,7 +166,7 @@ std::map<std::string, double> numbers_of_key(const std::string& key) {
     for (const char* name : names) result *= numbers.count(name) > 0 ? numbers.at(name) : 0;
     return result;
   };
-  if (const double ranks = product({"tensor", "pipeline"}); ranks > 0) numbers["data"] = product({"devices"}) / ranks;
+  if (const double ranks = product({"tensor", "pipeline", "context"}); ranks > 0) numbers["data"] = product({"devices"}) / ranks;
   if (const double samples = product({"data", "micro_batch"}); samples > 0) {
     numbers["micro_batches"] = product({"global_batch"}) / samples;
   }

@@ -67,7 +67,8 @@ class PointSet {
 };
 
 // Every number and name of a point that may be a dimension, by name: "devices", "tensor", "pipeline",
-// "virtual_pipeline", "data", "micro_batch", "global_batch", "micro_batches", "zero_stage" (3: parameters too),
+// "virtual_pipeline", "context", "context_kind" (0 ring, 1 all_to_all), "expert", "expert_tensor" (0 as tensor, 1 whole),
+// "data", "micro_batch", "global_batch", "micro_batches", "zero_stage" (3: parameters too),
 // "recompute" (0 none, 1 selective, 2 full), "sequence_parallel" (0, 1), "schedule" (0 1f1b, 1 gpipe).
 std::map<std::string, int64_t> numbers_of(const Point& point);
 

@@ -30,7 +30,7 @@ class RowReader {
     static const std::set<std::string> known = {"tensor",      "pipeline",     "data",       "virtual_pipeline",
                                                 "micro_batch", "recompute",    "zero_stage", "sequence_parallel",
                                                 "schedule",    "global_batch", "outcome",    "step_seconds",
-                                                "memory_gib",  "devices"};
+                                                "memory_gib",  "devices",      "context",    "expert"};
     for (const std::string& column : table.columns()) {
       if (known.count(column) == 0) extra_.push_back(column);
     }
@@ -42,6 +42,8 @@ class RowReader {
     point.devices = count(row, "devices", devices_);
     strategy.tensor = count(row, "tensor", 1);
     strategy.pipeline = count(row, "pipeline", 1);
+    strategy.context = count(row, "context", 1);
+    strategy.expert = count(row, "expert", 1);
     strategy.micro_batch = count(row, "micro_batch", 1);
     strategy.global_batch = count(row, "global_batch", global_batch_);
     point.strategy.virtual_pipeline = count(row, "virtual_pipeline", 1);
@@ -141,7 +143,7 @@ class RowReader {
     }
     strategy.virtual_pipeline = chunks;
     if (count(row, "data", strategy.data) != strategy.data) {
-      refuse(row, "data", fmt::format("{}, which tensor and pipeline leave of {} devices", strategy.data, devices));
+      refuse(row, "data", fmt::format("{}, which tensor, context and pipeline leave of {} devices", strategy.data, devices));
     }
   }
 

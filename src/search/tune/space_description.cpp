@@ -48,6 +48,7 @@ class Enumerator {
         size_(size),
         recompute_(chosen("recompute", description_.recompute, {"none", "selective", "full"})),
         sequence_parallel_(chosen("sequence_parallel", description_.sequence_parallel, {"off", "on"})),
+        context_kind_(chosen("context_kind", description_.context_kind, {"ring", "all_to_all"})),
         schedule_(chosen("schedule", description_.schedule, {"gpipe", "1f1b", "zero_bubble", "zero_bubble_v"})),
         constraint_(description_.constraints, names()) {}
 
@@ -55,8 +56,7 @@ class Enumerator {
     for (const int64_t devices : description_.devices.empty() ? std::vector{size_.devices} : description_.devices) {
       // The batch of a cut may follow from the cut: `devices` samples divide by every data axis.
       for (const Cut& cut : cuts(space(devices, devices), model_)) {
-        if (allows(description_.tensor, cut.tensor) && allows(description_.pipeline, cut.pipeline))
-          add_cut(devices, cut);
+        if (is_wanted(cut)) add_cut(devices, cut);
       }
     }
     if (points_.empty()) throw InputError("[space] holds no legal strategy of this model{}", hint());
@@ -76,6 +76,7 @@ class Enumerator {
     Space space{.devices = devices, .global_batch = global_batch};
     space.most_tensor = largest(description_.tensor, space.most_tensor);
     space.most_micro_batch = largest(description_.micro_batch, space.most_micro_batch);
+    space.most_context = largest(description_.context, devices);
     space.most_chunks = largest(description_.virtual_pipeline, space.most_chunks);
     return space;
   }
@@ -116,13 +117,23 @@ class Enumerator {
     });
   }
 
+  bool is_wanted(const Cut& cut) const {
+    // One rank to a sequence is the same in every kind.
+    if (cut.context > 1 && !context_kind_[static_cast<size_t>(cut.context_kind)]) return false;
+    return allows(description_.tensor, cut.tensor) && allows(description_.pipeline, cut.pipeline) &&
+           allows(description_.context, cut.context);
+  }
+
   bool is_wanted(const Point& point) const {
     const spec::Strategy& strategy = point.strategy;
+    if (model_.experts > 0 && !allows(description_.expert, strategy.expert)) return false;
+    if (model_.experts > 0 && strategy.tensor > 1 && !allows(description_.expert_tensor, strategy.expert_tensor)) {
+      return false;
+    }
     if (!allows(description_.micro_batch, strategy.micro_batch)) return false;
     if (!strategy.is_vee() && !allows(description_.virtual_pipeline, strategy.virtual_pipeline)) return false;
-    // Without a data axis there is nothing to shard, and stages of 0 and 1 are the same run.
-    const int64_t zero_stage = strategy.zero_stage;
-    if (strategy.data > 1 && !allows(description_.zero_stage, zero_stage)) return false;
+    // Without copies there is nothing to shard, and stages of 0 and 1 are the same run.
+    if (strategy.copies() > 1 && !allows(description_.zero_stage, strategy.zero_stage)) return false;
     if (!recompute_[static_cast<size_t>(strategy.recompute)]) return false;
     // So is a cut sequence without a tensor axis, and any schedule without stages.
     if (strategy.tensor > 1 && !sequence_parallel_[strategy.sequence_parallel ? 1 : 0]) return false;
@@ -142,7 +153,7 @@ class Enumerator {
   SpaceDescription description_;
   const spec::ModelSpec& model_;
   StudySize size_;
-  std::vector<bool> recompute_, sequence_parallel_, schedule_;
+  std::vector<bool> recompute_, sequence_parallel_, context_kind_, schedule_;
   Constraint constraint_;
   std::vector<Point> points_;
 };
@@ -158,6 +169,11 @@ void bind(Schema& schema, SpaceDescription& d) {
   schema.key("space.tensor", d.tensor, "tensor parallel sizes", at_least(1));
   schema.key("space.pipeline", d.pipeline, "numbers of pipeline stages", at_least(1));
   schema.key("space.virtual_pipeline", d.virtual_pipeline, "chunks of a stage; over 1: interleaved", at_least(1));
+  schema.key("space.context", d.context, "ranks that share each sequence", at_least(1));
+  schema.key("space.context_kind", d.context_kind, "'ring', 'all_to_all', or both separated by a comma");
+  schema.key("space.expert", d.expert, "ranks that a layer's experts lie on, of models with experts", at_least(1));
+  schema.key("space.expert_tensor", d.expert_tensor, "0 (experts are cut as the tensor axis is) and 1 (whole)",
+             between(0, 1));
   schema.key("space.micro_batch", d.micro_batch, "samples of a micro-batch", at_least(1));
   schema.key("space.micro_batches", d.micro_batches,
              "micro-batches that a replica runs in a step; given, the global batch follows from them", at_least(1));

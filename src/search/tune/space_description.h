@@ -26,6 +26,10 @@ struct SpaceDescription {
   std::vector<int64_t> tensor = {};
   std::vector<int64_t> pipeline = {};
   std::vector<int64_t> virtual_pipeline = {1};
+  std::vector<int64_t> context = {1};
+  std::string context_kind = "ring";        // names, comma-separated; empty: both
+  std::vector<int64_t> expert = {};         // of models with experts
+  std::vector<int64_t> expert_tensor = {};  // 0 (as tensor), 1
   std::vector<int64_t> micro_batch = {};
   std::vector<int64_t> micro_batches = {};  // of a replica; given: global_batch = micro_batches * data * micro_batch
   std::vector<int64_t> global_batch = {};   // empty: the study's
