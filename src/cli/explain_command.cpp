@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/guarded.h"
 #include "cli/print_json.h"
+#include "cli/wrapped_text.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "spec/config.h"
@@ -14,7 +15,6 @@
 namespace ridgeline::cli {
 namespace {
 
-constexpr size_t kColumns = 80;
 constexpr size_t kIndent = 2;
 
 struct Arguments {
@@ -22,35 +22,6 @@ struct Arguments {
   std::string format;
   bool wants_json = false;
 };
-
-// Characters of UTF-8 text.
-size_t width(const std::string& text) {
-  size_t count = 0;
-  for (const char character : text) count += (static_cast<unsigned char>(character) & 0xC0) != 0x80 ? 1 : 0;
-  return count;
-}
-
-// Prints `text` in the columns from `column` on, broken at blanks; the cursor stands at `cursor`.
-void print_wrapped(const std::string& text, size_t column, size_t cursor) {
-  std::string line(column > cursor ? column - cursor : 0, ' ');
-  size_t used = std::max(column, cursor);
-  bool starts = true;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (!starts && used + 1 + width(word) > kColumns) {
-      fmt::print("{}\n", line);
-      line = std::string(column, ' ');
-      used = column;
-      starts = true;
-    }
-    line += (starts ? "" : " ") + word;
-    used += (starts ? 0 : 1) + width(word);
-    starts = false;
-    begin = end + 1;
-  }
-  fmt::print("{}\n", line);
-}
 
 // What another program's file says may hold characters that would steer a terminal.
 std::string harmless(const std::string& text) {
@@ -68,7 +39,7 @@ void print_settings(const char* title, const std::vector<spec::ForeignSetting>& 
   constexpr size_t column = 38;
   for (const spec::ForeignSetting& setting : settings) {
     const std::string left = harmless(setting.value.empty() ? setting.name : setting.name + " = " + setting.value);
-    size_t cursor = kIndent + width(left);
+    size_t cursor = kIndent + text_width(left);
     if (cursor + 1 < column) {
       fmt::print("{:{}}{}", "", kIndent, left);
     } else {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "launch/memory.h"
 #include "launch/threads.h"
 
 namespace ridgeline::doctor {
@@ -25,14 +25,6 @@ int64_t soft_limit(int resource) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0) return 0;
   return limit.rlim_cur == RLIM_INFINITY ? unlimited : static_cast<int64_t>(limit.rlim_cur);
-}
-
-int64_t memory_of(const Host& host) {
-  struct sysinfo machine {};
-  if (sysinfo(&machine) != 0) return 0;
-  const auto all = static_cast<int64_t>(machine.totalram) * machine.mem_unit;
-  const int64_t limit = std::strtoll(host.line("/sys/fs/cgroup/memory.max").value_or("").c_str(), nullptr, 10);
-  return limit > 0 ? std::min(all, limit) : all;  // "max" is no number
 }
 
 }  // namespace
@@ -77,7 +69,7 @@ Host this_host() {
     return value;
   };
   host.usable_cores = launch::usable_cores();
-  host.memory_bytes = memory_of(host);
+  host.memory_bytes = launch::usable_memory();
   struct statvfs shared {};
   if (statvfs("/dev/shm", &shared) == 0) {
     host.shared_memory_bytes = static_cast<int64_t>(shared.f_bavail) * static_cast<int64_t>(shared.f_frsize);

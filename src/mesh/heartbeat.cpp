@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "launch/boot.h"
+
 namespace ridgeline::mesh {
 namespace {
 
@@ -54,8 +56,7 @@ std::string printable(std::string text) {
 
 ProcessName this_process() {
   ProcessName name;
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  const std::string boot = launch::boot_identity();
   const std::string processes = link_target("/proc/self/ns/pid");
   if (!boot.empty() && !processes.empty()) name.place = boot + "/" + processes;
   name.process = getpid();

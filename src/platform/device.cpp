@@ -2,15 +2,12 @@
 
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
-#include <sys/sysinfo.h>
 
-#include <algorithm>
-#include <fstream>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "launch/memory.h"
 #include "platform/counting_allocator.h"
 #include "platform/device_name.h"
 
@@ -33,13 +30,6 @@ DeviceKind kind_called(const std::string& name) {
   if (name == "cuda") return DeviceKind::cuda;
   if (name == "xpu") return DeviceKind::xpu;
   throw InputError("training.device = \"{}\": expected auto, cpu, cuda (NVIDIA and AMD) or xpu (Intel)", name);
-}
-
-// Bytes that the control group of this process may take (version 2 of cgroups, as seen from inside a container).
-int64_t container_limit() {
-  std::ifstream file("/sys/fs/cgroup/memory.max");
-  int64_t bytes = 0;
-  return file >> bytes && bytes > 0 ? bytes : std::numeric_limits<int64_t>::max();  // "max" is no number
 }
 
 }  // namespace
@@ -114,9 +104,7 @@ void Device::reset_peak() const {
 
 int64_t Device::total_bytes() const {
   if (!is_cpu()) return static_cast<int64_t>(at::accelerator::getMemoryInfo(torch_.index()).second);
-  struct sysinfo machine {};
-  if (sysinfo(&machine) != 0) throw Failure("sysinfo() does not tell this machine's memory");
-  return std::min(static_cast<int64_t>(machine.totalram) * machine.mem_unit, container_limit());
+  return launch::usable_memory();
 }
 
 void Device::empty_cache() const {

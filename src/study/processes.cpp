@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -165,31 +166,48 @@ void end_process(pid_t leader, const std::string& mark) {
   kill_marked(mark);
 }
 
-std::optional<std::string> output_of(const std::vector<std::string>& command) {
+namespace {
+
+// All that was written to a file that has no name; closes it.
+std::string taken(int file) {
+  std::string text;
+  std::array<char, 4096> block{};
+  lseek(file, 0, SEEK_SET);
+  for (ssize_t length = 0; (length = read(file, block.data(), block.size())) > 0;) {
+    text.append(block.data(), static_cast<size_t>(length));
+  }
+  close(file);
+  return text;
+}
+
+}  // namespace
+
+ProgramEnd run_to_end(const std::vector<std::string>& command) {
   const std::vector<char*> words = pointers(command);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
-  const pid_t process = fork();
+  const int output = memfd_create("output", MFD_CLOEXEC), errors = memfd_create("errors", MFD_CLOEXEC);
+  const pid_t process = output >= 0 && errors >= 0 ? fork() : -1;
   if (process == 0) {
-    const int nothing = open("/dev/null", O_RDWR);
-    dup2(nothing, 0);
-    dup2(ends[1], 1);
-    dup2(nothing, 2);
+    dup2(open("/dev/null", O_RDONLY), 0);
+    dup2(output, 1);
+    dup2(errors, 2);
     execvp(words[0], words.data());
     _exit(127);
   }
-  close(ends[1]);
-  std::string output;
-  std::array<char, 4096> block{};
-  ssize_t length = 0;
-  while (process > 0 && (length = read(ends[0], block.data(), block.size())) != 0) {
-    if (length > 0) output.append(block.data(), static_cast<size_t>(length));
-    if (length < 0 && errno != EINTR) break;
-  }
-  close(ends[0]);
   int status = 0;
-  if (process <= 0 || waitpid(process, &status, 0) != process || status != 0) return std::nullopt;
-  return output;
+  while (process > 0 && waitpid(process, &status, 0) != process) {
+    if (errno != EINTR) break;
+  }
+  ProgramEnd end;
+  end.succeeded = process > 0 && status == 0;
+  end.output = taken(output);
+  end.errors = taken(errors);
+  return end;
+}
+
+std::optional<std::string> output_of(const std::vector<std::string>& command) {
+  ProgramEnd end = run_to_end(command);
+  if (!end.succeeded) return std::nullopt;
+  return std::move(end.output);
 }
 
 int64_t kernel_memory_kills() {

@@ -36,7 +36,14 @@ std::vector<pid_t> marked_processes(const std::string& mark);
 // Ends a child of this process with its process group, and all that carry the mark; collects the child's status.
 void end_process(pid_t leader, const std::string& mark);
 
-// What a program said, for programs that are soon done (squeue, scontrol). Nothing where it fails.
+// A program that is soon done (squeue, scontrol), run to its end.
+struct ProgramEnd {
+  bool succeeded = false;  // exit code 0
+  std::string output, errors;
+};
+ProgramEnd run_to_end(const std::vector<std::string>& command);
+
+// What it said on stdout. Nothing where it fails.
 std::optional<std::string> output_of(const std::vector<std::string>& command);
 
 // Times that the kernel has killed something for memory since the machine started; 0 where it does not say.

@@ -3,12 +3,12 @@
 #include <ATen/ATen.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <limits>
 #include <map>
 #include <vector>
 
 #include "checkpoint/checksum.h"
+#include "launch/boot.h"
 
 namespace ridgeline::train {
 namespace {
@@ -54,8 +54,7 @@ ClockOffset ask(const mesh::Mesh& mesh, const std::function<double()>& now) {
 }  // namespace
 
 std::string clock_identity() {
-  std::string identity;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> identity;
+  const std::string identity = launch::boot_identity();
   if (!identity.empty()) return identity;
   char name[256] = {};
   gethostname(name, sizeof name - 1);

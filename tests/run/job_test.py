@@ -6,11 +6,9 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import unittest
 
-from slurm_test import CLUSTER, SKIPPED, install
-from training import TrainingTest, environment_of, is_dead, wait_until
+from training import environment_of, is_dead, wait_until
+from under_slurm import SlurmTest, main
 
 MACHINE = """
 [machine]
@@ -25,14 +23,10 @@ node_storage_gb_per_s = 1000
 """
 
 
-class BatchJob(TrainingTest):
+class BatchJob(SlurmTest):
     def setUp(self):
         super().setUp()
-        self.folder.chmod(0o755)
-        started = subprocess.run([CLUSTER, "start", self.folder / "slurm"], capture_output=True, text=True)
-        self.assertEqual(started.returncode, 0, started.stderr)
-        self.addCleanup(subprocess.run, [CLUSTER, "stop", self.folder / "slurm"], check=True)
-        self.slurm = {"SLURM_CONF": started.stdout.strip(), "GOMP_SPINCOUNT": "0", "OMP_WAIT_POLICY": "passive"}
+        self.slurm |= {"GOMP_SPINCOUNT": "0", "OMP_WAIT_POLICY": "passive"}
         (self.folder / "virtual.toml").write_text(MACHINE)
 
     def submit(self, *settings, replace=()):
@@ -118,9 +112,4 @@ class BatchJob(TrainingTest):
 
 
 if __name__ == "__main__":
-    lacking = install()
-    if lacking:
-        print(f"SKIPPED: no Slurm here: {lacking}")
-        sys.exit(SKIPPED)
-    os.environ["PATH"] += ":/usr/sbin:/sbin"
-    unittest.main(verbosity=2)
+    main()

@@ -6,13 +6,11 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import time
-import unittest
 from pathlib import Path
 
-from slurm_test import CLUSTER, SKIPPED, install
-from training import RIDGELINE, TrainingTest, wait_until
+from training import RIDGELINE, wait_until
+from under_slurm import SlurmTest, main
 
 FAKE_TRAIN = Path(__file__).parents[1] / "study" / "fake-train"
 
@@ -53,14 +51,9 @@ devices_per_node = 2
 """
 
 
-class TuneUnderSlurm(TrainingTest):
+class TuneUnderSlurm(SlurmTest):
     def setUp(self):
         super().setUp()
-        self.folder.chmod(0o755)
-        started = subprocess.run([CLUSTER, "start", self.folder / "slurm"], capture_output=True, text=True)
-        self.assertEqual(started.returncode, 0, started.stderr)
-        self.addCleanup(subprocess.run, [CLUSTER, "stop", self.folder / "slurm"], check=True)
-        self.slurm = {"SLURM_CONF": started.stdout.strip()}
         (self.folder / "study.toml").write_text(STUDY)
         (self.folder / "machine.toml").write_text(MACHINE)
 
@@ -153,9 +146,4 @@ command = ["{FAKE_TRAIN}"]
 
 
 if __name__ == "__main__":
-    lacking = install()
-    if lacking:
-        print(f"SKIPPED: no Slurm here: {lacking}")
-        sys.exit(SKIPPED)
-    os.environ["PATH"] += ":/usr/sbin:/sbin"
-    unittest.main(verbosity=2)
+    main()

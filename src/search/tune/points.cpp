@@ -19,7 +19,7 @@ struct Known {
   Scale scale;
   std::vector<std::string> labels;  // of values 0, 1, 2 ...; empty: the number itself
   int64_t (*number)(const Point&);
-  bool derived;  // follows from the others, so that it is no dimension
+  bool derived;                        // follows from the others, so that it is no dimension
   std::optional<int64_t> unsaid = {};  // the value that a key leaves out: that of what most strategies do without
 };
 
@@ -166,7 +166,8 @@ std::map<std::string, double> numbers_of_key(const std::string& key) {
     for (const char* name : names) result *= numbers.count(name) > 0 ? numbers.at(name) : 0;
     return result;
   };
-  if (const double ranks = product({"tensor", "pipeline", "context"}); ranks > 0) numbers["data"] = product({"devices"}) / ranks;
+  if (const double ranks = product({"tensor", "pipeline", "context"}); ranks > 0)
+    numbers["data"] = product({"devices"}) / ranks;
   if (const double samples = product({"data", "micro_batch"}); samples > 0) {
     numbers["micro_batches"] = product({"global_batch"}) / samples;
   }
