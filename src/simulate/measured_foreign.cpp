@@ -142,12 +142,12 @@ Rows simumax(const Table& table) {
     spec::Strategy& strategy = run.strategy;
     strategy.tensor = part_of_case(name, "tp", 1);
     strategy.pipeline = part_of_case(name, "pp", 1);
-    if (part_of_case(name, "cp", 1) > 1) refuse(run, "context axis is not modelled");
+    strategy.context = part_of_case(name, "cp", 1);
     const int64_t data = part_of_case(name, "dp", 1);
     strategy.sequence_parallel = strategy.tensor > 1;
     strategy.zero_stage = 1;
     strategy.global_batch = part_of_case(name, "mbc", 1) * data;
-    run.devices = strategy.tensor * strategy.pipeline * data;
+    run.devices = strategy.tensor * strategy.context * strategy.pipeline * data;
     run.step_seconds = table.number(row, "real_ms").value_or(0) * 1e-3;
     run.peak_bytes = table.number(row, "real_alloc_GiB").value_or(0) * 1024 * 1024 * 1024;
     settle(run);

@@ -47,6 +47,22 @@ bool usually_gated(const spec::ModelSpec& model, const std::string& name) {
   return model.ffn() != 4 * model.hidden && model.key_heads() != model.heads;
 }
 
+// Mixtures of experts, whose ffn_hidden is that of one expert. In all layers alike, with none shared, as far as a row
+// tells; models that are known to be different are left out.
+void read_experts(const Table& table, size_t row, MeasuredRun& run) {
+  spec::ModelSpec& model = run.model;
+  model.experts = table.count(row, "experts").value_or(0);
+  if (model.experts <= 1) model.experts = 0;
+  if (model.experts == 0) return;
+  if (holds(lower(table.text(row, "model")), "deepseek")) refuse(run, "latent attention is not modelled");
+  need(run, table.count(row, "topk"), model.experts_per_token, "topk");
+  model.expert_ffn_hidden = model.ffn_hidden;
+  model.gated_mlp = true;
+  model.biases = spec::Biases::none;
+  if (table.text(row, "ep").empty()) assume(run, "ep = 1");
+  run.strategy.expert = table.count(row, "ep").value_or(1);
+}
+
 void read_published_model(const Table& table, size_t row, MeasuredRun& run) {
   spec::ModelSpec& model = run.model;
   need(run, table.count(row, "layers"), model.layers, "layers");
@@ -77,7 +93,7 @@ void read_published_model(const Table& table, size_t row, MeasuredRun& run) {
   stand_in("kv_heads", model.key_heads());
   stand_in("gated_mlp", model.gated_mlp);
   stand_in("dropout", model.dropout);
-  if (table.number(row, "experts").value_or(0) > 1) refuse(run, "experts are not modelled");
+  read_experts(table, row, run);
 }
 
 void read_precision(const std::string& text, MeasuredRun& run) {
@@ -101,7 +117,8 @@ void read_published_strategy(const Table& table, size_t row, const MeasuredOptio
   if (strategy.tensor > 1 && is_empty("sequence_parallel")) assume(run, "sequence_parallel = no");
   const double zero = table.number(row, "zero_stage").value_or(0);
   strategy.zero_stage = static_cast<int64_t>(zero);
-  if (table.number(row, "cp").value_or(1) > 1) refuse(run, "context axis is not modelled");
+  strategy.context = table.count(row, "cp").value_or(1);
+  if (strategy.context > 1) assume(run, "context parallelism by a ring");
   read_recompute(table.text(row, "recompute"), options, run);
   strategy.sequence_parallel = is_yes(table.text(row, "sequence_parallel")) && strategy.tensor > 1;
   const std::string attention = table.text(row, "flash_attention");

@@ -71,7 +71,9 @@ TEST(Measured, SimuMaxsTable) {
   EXPECT_TRUE(runs[0].strategy.sequence_parallel);
   EXPECT_DOUBLE_EQ(runs[0].step_seconds, 0.4);
   EXPECT_DOUBLE_EQ(runs[0].peak_bytes, 39.0 * (1 << 30));
-  EXPECT_THAT(runs[1].why_not, HasSubstr("context"));
+  EXPECT_EQ(runs[1].why_not, "");
+  EXPECT_EQ(runs[1].strategy.context, 8);
+  EXPECT_EQ(runs[1].devices, 8);
   EXPECT_EQ(runs[1].model.sequence, 32768);
   EXPECT_THAT(runs[2].why_not, HasSubstr("latent attention"));
 }
@@ -223,6 +225,30 @@ TEST_F(Published, EightBitsNeedUnitsForThem) {
   const auto refused = validate_runs({read({{"precision", "fp8"}})}, "selene");
   EXPECT_THAT(refused[0].run.why_not, HasSubstr("peak_fp8_tflops"));
   EXPECT_THAT(read({{"precision", "nvfp4"}}).why_not, HasSubstr("not modelled"));
+}
+
+TEST_F(Published, SharedSequencesArePredicted) {
+  const MeasuredRun run = read({{"cp", "2"}});
+  EXPECT_EQ(run.why_not, "");
+  EXPECT_EQ(run.strategy.context, 2);
+  EXPECT_THAT(run.assumed, HasSubstr("ring"));
+  EXPECT_EQ(run.strategy.data * 2, read({}).strategy.data);
+}
+
+TEST_F(Published, ExpertsAreAsWideAsTheRowSays) {
+  const std::map<std::string, std::string> mixture = {{"experts", "8"}, {"topk", "2"}, {"ep", "4"}, {"ffn_hidden", "512"}};
+  const MeasuredRun run = read(mixture);
+  EXPECT_EQ(run.why_not, "");
+  EXPECT_EQ(run.model.experts, 8);
+  EXPECT_EQ(run.model.experts_per_token, 2);
+  EXPECT_EQ(run.model.expert_ffn(), 512);
+  EXPECT_EQ(run.strategy.expert, 4);
+  auto unknown = mixture;
+  unknown["topk"] = "";
+  EXPECT_THAT(read(unknown).why_not, HasSubstr("topk is not known"));
+  auto latent = mixture;
+  latent["model"] = "DeepSeek-V3";
+  EXPECT_THAT(read(latent).why_not, HasSubstr("latent attention"));
 }
 
 TEST_F(Published, ShardedGradientsArePredicted) { EXPECT_EQ(read({{"zero_stage", "2"}}).strategy.zero_stage, 2); }
