@@ -27,7 +27,7 @@ json to_json(const spec::Strategy& strategy) {
                    {"data", strategy.data},
                    {"context", strategy.context},
                    {"expert", strategy.expert},
-                   {"expert_tensor", strategy.keeps_experts_whole() ? 1 : strategy.tensor},
+                   {"expert_tensor", strategy.expert_tensor},
                    {"zero_stage", strategy.zero_stage},
                    {"shard_group", strategy.shard_group},
                    {"offload_optimizer", strategy.offload_optimizer},
